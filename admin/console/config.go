@@ -12,39 +12,41 @@ import (
 	"github.com/postrider/postrider/internal/phrase"
 )
 
-// Config is what a console shows, and to whom.
+// Config configures a console: what it shows, and to whom.
 type Config struct {
-	// Databases are what there is to see, in the order in which they are offered. At least one.
+	// Databases are the databases to show, in this order. At least one.
 	Databases []Database
-	// Relays returns those of this process; nil if it has none. They know more than the database does: rates of failures,
-	// and times from enqueue to confirmation.
+	// Relays returns the relays of this process. They report more than the database does: failure
+	// rates, and times from enqueue to confirmation. Defaults to nil, for none.
 	Relays func() []Relay
-	// Access says who may come in. The zero value lets everybody in as admin, and is refused unless the console is only
-	// reached from this machine: see [auth.Config.Validate].
+	// Access configures authentication. The zero value gives everybody the role admin, and is
+	// refused unless the console can only be reached from this machine: see [auth.Config.Validate].
 	Access auth.Config
-	// Prefix is the path that the console is mounted at, such as "/postrider". Defaults to "/".
+	// Prefix is the URL path of the console, such as "/postrider". Defaults to "/".
 	Prefix string
-	// Redact are JSON paths whose values nobody gets to see, such as "$.card.number" or "$..password". Defaults to none.
+	// Redact are JSON paths whose values are hidden from every role, such as "$.card.number" or
+	// "$..password". Defaults to none.
 	Redact []string
-	// TraceURL leads to a trace in another program, with "{trace_id}" in it. Defaults to no link.
+	// TraceURL is the URL of a trace, with "{trace_id}" as placeholder. Defaults to no link.
 	TraceURL string
-	// Sample is the time between two looks at the database, at least 1 s. Defaults to 2 s.
+	// Sample is the interval between two samples of a database, at least 1 s. Defaults to 2 s.
 	Sample time.Duration
-	// Scrub takes secrets out of the texts of errors. Defaults to what takes passwords out of addresses.
+	// Scrub removes secrets from the texts of errors. Defaults to a function that removes passwords
+	// from addresses.
 	Scrub func(text string) string
-	// Version is that of the program, for people.
+	// Version is the version of the program, for display.
 	Version string
-	// Logger is told of what operators do and of what fails. Defaults to [slog.Default].
+	// Logger logs what operators do, and what fails. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
 
-// Database is one database. Parts that are nil have no pages.
+// Database is a database to show. A nil part disables its pages.
 type Database = source.Database
 
 // Reconcilers are the reconcilers of a database.
 type Reconcilers = source.Reconcilers
 
-// Finding is what a doctor has found.
+// Finding is a finding of the doctor.
 type Finding = source.Finding
 
 // Relay is a relay of this process.
@@ -52,7 +54,7 @@ type Relay = source.Relay
 
 const defaultSample = 2 * time.Second
 
-// withDefaults returns the configuration with its defaults, and everything that is wrong with it.
+// withDefaults returns the configuration with its defaults, and all its mistakes.
 func (c Config) withDefaults() (Config, []error) {
 	var wrong []error
 	errorf := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf("console: "+format, args...)) }

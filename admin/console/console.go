@@ -16,14 +16,14 @@ import (
 	"github.com/postrider/postrider/admin/console/web"
 )
 
-// Console is an [http.Handler]. It is safe for concurrent use.
+// Console is the [http.Handler] of the console. It is safe for concurrent use.
 type Console struct {
 	handler http.Handler
 	api     *api.Server
 	meter   *live.Meter
 }
 
-// New returns a console, or everything that is wrong with its configuration.
+// New returns a console, or all mistakes of its configuration.
 func New(cfg Config) (*Console, error) {
 	cfg, wrong := cfg.withDefaults()
 	rules, err := redact.New(cfg.Redact)
@@ -63,7 +63,8 @@ func New(cfg Config) (*Console, error) {
 	return c, nil
 }
 
-// below serves what lies under a prefix. The prefix alone is led to its own folder, from where relative addresses are right.
+// below serves the paths under a prefix. It redirects the prefix without a slash, under which
+// relative addresses would be wrong.
 func below(prefix string, next http.Handler) http.Handler {
 	if prefix == "" {
 		return next
@@ -85,10 +86,11 @@ func below(prefix string, next http.Handler) http.Handler {
 // ServeHTTP implements [http.Handler].
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }
 
-// Run samples the databases, and carries replays on that were started here, until ctx ends. Without it there are no samples
-// but when somebody asks. Whoever watches is let go at its end, so it should end before the server is shut down.
+// Run samples the databases until ctx ends, and continues the replays that were started in this
+// console. Without Run the console queries databases only for requests. Streams end with ctx, so it
+// should end before the server is shut down.
 func (c *Console) Run(ctx context.Context) { c.api.Run(ctx) }
 
-// Observer measures the time from enqueue to confirmation, of relays whose publishers it observes: see
-// [broker.ObservePublisher].
+// Observer returns an observer that measures the time from enqueue to confirmation. Use it for the
+// publishers of the relays in this process: see [broker.ObservePublisher].
 func (c *Console) Observer() postrider.Observer { return c.meter }

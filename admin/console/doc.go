@@ -1,4 +1,5 @@
-// Package console is a web console for operators: what is late, what has failed and why, the whole way of a message, and the
-// actions that help. It is an [http.Handler] that can be mounted under any prefix, and holds its pages itself: nothing is
-// loaded from another host. The daemon serves it; see "postrider relay --help".
+// Package console implements a web console for operators. It shows what is late, what has failed
+// and why, and the history of each message, and offers the actions to repair it. It is an
+// [http.Handler] that can be mounted under any prefix. It embeds its pages and loads nothing from
+// other hosts. The command serves it; see "postrider relay --help".
 package console

@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// pages serves the files that a browser needs. Every path that is none of them is a page of the application, which has one
-// file for all.
+// pages serves the files of the browser application. Every other path is a page of the application,
+// and gets its index file.
 type pages struct {
 	files map[string]file
 	index file
@@ -36,11 +36,11 @@ type variant struct {
 }
 
 const (
-	forEver = "public, max-age=31536000, immutable" // the name changes with the content
+	forEver = "public, max-age=31536000, immutable" // the file name changes with the content
 	askEach = "no-cache"
 )
 
-// baseTag is what relative addresses are relative to.
+// baseTag matches the tag that sets the base of relative addresses.
 var baseTag = regexp.MustCompile(`(?i)<base\b[^>]*>`)
 
 func newPages(from fs.FS, prefix string) (*pages, error) {
@@ -80,16 +80,16 @@ func newPages(from fs.FS, prefix string) (*pages, error) {
 	return p, nil
 }
 
-// pack compresses a file, once for all who ask.
+// pack compresses a file once, for all requests.
 func pack(content []byte) []byte {
 	var packed bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level is one
-	_, _ = w.Write(content)                                    // a buffer takes everything
+	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level is valid
+	_, _ = w.Write(content)                                    // a buffer never fails
 	_ = w.Close()
 	return packed.Bytes()
 }
 
-// withBase puts the address into a page that its relative addresses are relative to.
+// withBase sets the base address of a page.
 func withBase(page []byte, href string) []byte {
 	tag := []byte(`<base href="` + html.EscapeString(href) + `" />`)
 	if baseTag.Match(page) {
@@ -112,7 +112,7 @@ func (p *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
 	f, ok := p.files[name]
 	if !ok {
-		if strings.HasPrefix(name, "assets/") { // of an older version: a page in its place would be taken for a script
+		if strings.HasPrefix(name, "assets/") { // an asset of an older version: the browser would run the index page as a script
 			http.NotFound(w, r)
 			return
 		}
@@ -140,7 +140,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(v.content)))
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(v.content) // the client is gone
+		_, _ = w.Write(v.content) // the client may have disconnected
 	}
 }
 

@@ -1,7 +1,8 @@
-// Command postrider lays out the message log in a database, carries messages from it, and measures what that costs.
+// Command postrider creates the schema of a message log, runs relays, inspects and repairs
+// messages, and runs benchmarks.
 //
-// "postrider help" lists its commands. Exit codes: 0 done, 1 failure, 2 wrong usage, 5 the schema is missing or has another
-// version, 6 the database cannot be reached, 130 interrupted.
+// "postrider help" lists the commands. Exit codes: 0 success, 1 failure, 2 wrong usage, 5 the
+// schema is missing or has another version, 6 the database cannot be reached, 130 interrupted.
 package main
 
 import (

@@ -17,19 +17,19 @@ import (
 	"github.com/postrider/postrider/admin/console/internal/guard"
 )
 
-// Auth knows people by what they send.
+// Auth authenticates requests.
 type Auth struct {
 	cfg      Config
-	prefix   string // without a slash at its end
-	home     string // the host of the console, if people are sent back to it by TLS
+	prefix   string // without a trailing slash
+	home     string // the host in the OIDC redirect URL, if that uses TLS
 	log      *slog.Logger
 	now      func() time.Time
 	tokens   []knownToken
 	wrong    *guard.Limiter
 	sessions seal
 	flows    seal
-	ended    used // IDs of sessions
-	begun    used // states of flows that have come back
+	ended    used // IDs of ended sessions
+	begun    used // states of finished flows
 	requests requests
 	provider *provider
 }
@@ -52,7 +52,7 @@ func New(cfg Config, prefix string, log *slog.Logger) (*Auth, error) {
 		cfg: cfg, prefix: strings.TrimRight(prefix, "/"), log: log, now: time.Now,
 		tokens: knowTokens(cfg.Tokens),
 		wrong:  guard.NewLimiter(guesses/60.0, guesses, 10_000),
-		begun:  used{most: 100_000}, // strangers can begin flows
+		begun:  used{most: 100_000}, // bounded, because anybody can begin a flow
 	}
 	key := cfg.SessionKey
 	if len(key) == 0 {
@@ -80,8 +80,9 @@ func New(cfg Config, prefix string, log *slog.Logger) (*Auth, error) {
 	return a, nil
 }
 
-// Wrap returns a handler that serves what is below <prefix>/auth/ itself, and puts who has asked into the context of everything
-// else. The API is refused to those who are not known. Pages are not: they hold nothing, and ask people to sign in.
+// Wrap returns a handler that serves paths below <prefix>/auth/ itself, and adds the identity to
+// the context of all other requests. It refuses unauthenticated requests to the API. It serves the
+// pages to everybody: they contain no data, and ask users to sign in.
 func (a *Auth) Wrap(next http.Handler) http.Handler {
 	own := a.routes()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -107,19 +108,19 @@ func (a *Auth) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// during serves a request as part of a session, and no longer than that.
+// during serves a request of a session, and cancels it when the session ends.
 func (a *Auth) during(s session, w http.ResponseWriter, r *http.Request, next http.Handler) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.ends(a.cfg.Session).Sub(a.now()))
 	defer cancel()
 	defer a.requests.enter(s.ID, cancel)()
-	if a.ended.has(s.ID) { // in the meantime
+	if a.ended.has(s.ID) { // the session has ended meanwhile
 		unknown.write(w)
 		return
 	}
 	next.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// needsIdentity holds for all but the loading of pages.
+// needsIdentity reports whether a request is for anything but a page.
 func needsIdentity(r *http.Request) bool {
 	page := r.Method == http.MethodGet || r.Method == http.MethodHead
 	return !page || strings.Contains(r.URL.Path+"/", "/api/")
@@ -148,7 +149,7 @@ func (a *Auth) routes() http.Handler {
 	return mux
 }
 
-// refusal is the answer to those who are not known.
+// refusal is the response to an unauthenticated request.
 type refusal struct {
 	problem guard.Problem
 	wait    time.Duration
@@ -165,9 +166,9 @@ func (no *refusal) write(w http.ResponseWriter) {
 	no.problem.Write(w)
 }
 
-// identify returns who has asked, and in which session if there is one.
+// identify returns the identity of the request, and its session if there is one.
 func (a *Auth) identify(w http.ResponseWriter, r *http.Request) (Identity, *session, *refusal) {
-	if who, no, said := a.byProxy(r); said {
+	if who, no, ok := a.byProxy(r); ok {
 		return who, nil, no
 	}
 	if secret, ok := bearer(r); ok && len(a.tokens) > 0 {
@@ -189,8 +190,8 @@ var unknown = &refusal{problem: guard.Problem{
 	Next:   "Sign in, or send the header Authorization: Bearer with a token.",
 }}
 
-// byMachine takes everybody on this machine for its owner. It looks again whether it is this machine: the handler may be
-// mounted in a server that others can reach.
+// byMachine gives everybody on this machine the role admin. It checks the addresses of each
+// request, because the handler may be mounted in a server that other machines can reach.
 func byMachine(r *http.Request) (Identity, *session, *refusal) {
 	_, socket := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr)
 	near := socket || guard.Peer(r).IsLoopback()
@@ -207,7 +208,8 @@ func byMachine(r *http.Request) (Identity, *session, *refusal) {
 	return Identity{Name: "local", Role: Admin, Via: "local"}, nil, nil
 }
 
-// granted reports whether what a session was given for still holds, and gives it the role that it has now.
+// granted reports whether the token or provider that granted the session is still configured. It
+// updates the session's role.
 func (a *Auth) granted(s *session) bool {
 	switch s.Via {
 	case "token":
@@ -223,7 +225,7 @@ func (a *Auth) granted(s *session) bool {
 	return false
 }
 
-// tidy makes a name fit for the record: one line, and what it looks like.
+// tidy makes a name safe for the audit log: on one line, and without invisible characters.
 func tidy(name string) string {
 	name = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {

@@ -1,10 +1,11 @@
 package auth
 
-// claims are what a provider says about somebody.
+// claims are the claims of a provider about a user.
 type claims map[string]any
 
-// at returns a claim. A name with dots is that of a claim, or the way to one inside of others, such as realm_access.roles. The names on
-// the way may have dots too: in resource_access.console.example.com.roles one is that of a client.
+// at returns a claim. A name with dots is the name of a claim or a path into nested claims, such as
+// realm_access.roles. The parts of a path may contain dots too: in
+// resource_access.console.example.com.roles, one part is the name of a client.
 func (c claims) at(name string) any { return inside(c, name) }
 
 func inside(of map[string]any, name string) any {
@@ -24,7 +25,7 @@ func inside(of map[string]any, name string) any {
 	return nil
 }
 
-// values returns the strings of a claim that is one, or a list of them.
+// values returns the strings of a claim that is a string or a list of strings.
 func (c claims) values(name string) (out []string) {
 	switch v := c.at(name).(type) {
 	case string:
@@ -39,7 +40,8 @@ func (c claims) values(name string) (out []string) {
 	return out
 }
 
-// role is the highest that somebody has; "" if none. An address that nobody has verified gives none: people can type in any.
+// role returns the highest role of the user, or "". An unverified email address gives no role,
+// because users can enter any address.
 func (c claims) role(cfg OIDC) (best Role) {
 	if cfg.RolesClaim == "email" && !c.verified() {
 		return ""
@@ -52,14 +54,16 @@ func (c claims) role(cfg OIDC) (best Role) {
 	return best
 }
 
-// verified reports whether the provider vouches for the address. Some say it in a string.
+// verified reports whether the provider has verified the email address. Some providers send a
+// string.
 func (c claims) verified() bool { return c["email_verified"] == true || c["email_verified"] == "true" }
 
-// name is for the record.
+// name returns the user's name for the audit log.
 func (c claims) name(claim string) string {
 	subject, _ := c["sub"].(string)
 	if claim == "" {
-		// Absent is common, and then the provider's own list is meant. False means that people have typed it in.
+		// Some providers never send email_verified, and maintain the addresses themselves. If it is
+		// false, the user has entered the address.
 		if said, ok := c["email_verified"]; ok && !c.verified() && said != nil {
 			return tidy(subject)
 		}

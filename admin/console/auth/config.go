@@ -1,4 +1,4 @@
-// Package auth decides who may use the console, and what they may do there.
+// Package auth authenticates the users of the console, and authorizes what they do.
 package auth
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Role is how much somebody may do. Each may do what those before it may.
+// Role is a set of permissions. Each role includes those before it.
 type Role string
 
 const (
@@ -20,34 +20,36 @@ const (
 	Admin Role = "admin"
 )
 
-// Identity is who has asked.
+// Identity is an authenticated user.
 type Identity struct {
 	Name string
 	Role Role
 	Via  string // local, token, oidc or proxy
 }
 
-// Config says how people are known. They may be known in several ways.
+// Config configures authentication. Several methods can be combined.
 type Config struct {
-	// Hosts are the names under which the console is reached, such as "postrider.example.com"; requests for other hosts are
-	// refused, so that no web page elsewhere can make a name lead here. Loopback addresses and "localhost" always count.
-	// Defaults to none others.
+	// Hosts are the host names of the console, such as "postrider.example.com". Requests for other
+	// hosts are refused, which prevents DNS rebinding by other web sites. Loopback addresses and
+	// "localhost" are always allowed. Defaults to none.
 	Hosts []string
-	// Tokens are fixed secrets, each of one person or program. Defaults to none.
+	// Tokens are fixed secrets, one per person or program. Defaults to none.
 	Tokens []Token
-	// OIDC signs people in elsewhere. Defaults to not.
+	// OIDC configures sign-in with an OpenID Connect provider. Defaults to none.
 	OIDC *OIDC
-	// Proxy trusts what a proxy in front says. Defaults to not.
+	// Proxy configures trust in a reverse proxy. Defaults to none.
 	Proxy *Proxy
-	// Payloads is the least role that sees payloads and the values of headers. Defaults to Operator.
+	// Payloads is the lowest role that may see payloads and the values of headers. Defaults to
+	// Operator.
 	Payloads Role
-	// Session is how long somebody stays signed in without doing anything, at most 24 h. After 24 h everybody signs in again.
+	// Session is how long an idle session stays valid, at most 24 h. Every session ends after 24 h.
 	// Defaults to 8 h.
 	Session time.Duration
-	// SessionKey seals the cookies of those who are signed in: at least 32 random bytes, the same in all processes behind one
-	// address; must never be logged. Defaults to one that the process makes up: who is signed in is so until it ends.
+	// SessionKey encrypts session cookies. It has at least 32 random bytes, is the same in all
+	// processes behind one address, and must never be logged. Defaults to a random key, so that
+	// sessions end with the process.
 	SessionKey []byte
-	// Rate is how many requests a second one client may make, on average. Defaults to 50.
+	// Rate is the average number of requests per second that one client may make. Defaults to 50.
 	Rate float64
 }
 
@@ -58,50 +60,52 @@ type Token struct {
 	Role   Role   // defaults to Viewer
 }
 
-// OIDC is an OpenID Connect provider, asked with code and PKCE.
+// OIDC is an OpenID Connect provider. The console uses the authorization code flow with PKCE.
 type OIDC struct {
 	Issuer       string
 	ClientID     string
 	ClientSecret string   // empty for a public client; must never be logged
 	RedirectURL  string   // the console's own address, and "/auth/callback"
 	Scopes       []string // defaults to openid, profile, email
-	// RolesClaim is the claim that holds the person's groups or roles. Defaults to "groups".
+	// RolesClaim is the claim that holds the user's groups or roles. Defaults to "groups".
 	RolesClaim string
-	// Roles gives a role for each value of the claim; the highest counts. Nobody gets in without one.
+	// Roles maps values of the claim to roles; the highest counts. A user without a role is
+	// refused.
 	Roles map[string]Role
-	// NameClaim is the claim for the record. Defaults to "email", then "sub".
+	// NameClaim is the claim that names the user in the audit log. Defaults to "email", then "sub".
 	NameClaim string
 }
 
-// Proxy says whom to believe. Those proxies are also believed about the address of the client (X-Forwarded-For) and about TLS
-// (X-Forwarded-Proto).
+// Proxy configures which proxies and headers to trust. The proxies in From are also trusted for the
+// client's address (X-Forwarded-For) and for TLS (X-Forwarded-Proto).
 type Proxy struct {
-	From       []netip.Prefix // addresses of proxies; headers of others are ignored
-	UserHeader string         // such as "X-Forwarded-User"; empty: people are known by tokens or OIDC
-	RoleHeader string         // such as "X-Forwarded-Role"; empty: everybody has Role
-	Role       Role           // where RoleHeader is empty or absent. Defaults to Viewer.
-	// Roles gives a role for each value of RoleHeader, such as a group; the highest counts. Several values are separated by
-	// "," or "|". Nobody gets in whose values are all unknown. Defaults to the names of the roles themselves.
+	From       []netip.Prefix // addresses of proxies; headers from other addresses are ignored
+	UserHeader string         // such as "X-Forwarded-User"; empty: tokens or OIDC authenticate users
+	RoleHeader string         // such as "X-Forwarded-Role"; empty: every user has Role
+	Role       Role           // of users without RoleHeader. Defaults to Viewer.
+	// Roles maps values of RoleHeader, such as groups, to roles; the highest counts. Several values
+	// are separated by "," or "|". A user whose values are all unknown is refused. Defaults to the
+	// names of the roles themselves.
 	Roles map[string]Role
 }
 
 type identityKey struct{}
 
-// With returns a context that knows who has asked.
+// With returns a context with the identity.
 func With(ctx context.Context, who Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, who)
 }
 
-// From returns who has asked.
+// From returns the identity in the context.
 func From(ctx context.Context) (Identity, bool) {
 	who, ok := ctx.Value(identityKey{}).(Identity)
 	return who, ok
 }
 
-// SeesPayloads reports whether a role sees payloads and the values of headers.
+// SeesPayloads reports whether a role may see payloads and the values of headers.
 func (c Config) SeesPayloads(role Role) bool { return role.May(cmp.Or(c.Payloads, Operator)) }
 
-// May reports whether the role includes another.
+// May reports whether the role includes another role.
 func (r Role) May(what Role) bool { return rank(r) >= rank(what) && rank(what) > 0 }
 
 func rank(r Role) int {

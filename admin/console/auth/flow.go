@@ -13,10 +13,10 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// flowLimit is how long somebody may take to sign in at the provider.
+// flowLimit is how long a sign-in at the provider may take.
 const flowLimit = 10 * time.Minute
 
-// flow is what the browser keeps, sealed, while somebody is at the provider.
+// flow is the encrypted state that the browser keeps during a sign-in at the provider.
 type flow struct {
 	State    string `json:"s"`
 	Nonce    string `json:"n"`
@@ -25,12 +25,12 @@ type flow struct {
 	Born     int64  `json:"b"`
 }
 
-// login sends somebody to the provider.
+// login redirects the browser to the provider.
 func (a *Auth) login(w http.ResponseWriter, r *http.Request) {
 	at, err := a.provider.discover(r.Context())
 	if err != nil {
 		a.page(w, http.StatusServiceUnavailable, "The sign-in service does not answer",
-			"Nobody can sign in until it does. The log of the console says why.")
+			"Sign-in is not possible at the moment. See the log of the console for the cause.")
 		return
 	}
 	f := flow{
@@ -42,27 +42,28 @@ func (a *Auth) login(w http.ResponseWriter, r *http.Request) {
 		a.failed(w, r, err)
 		return
 	}
-	// The provider sends people back, so another site causes that request: SameSite=Strict would keep the cookie away.
+	// The provider redirects the browser back. That request comes from another site, so a cookie
+	// with SameSite=Strict would be missing.
 	http.SetCookie(w, a.cookie(r, flowCookie, value, http.SameSiteLaxMode, flowLimit))
 	to := a.provider.oauth(at).AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier))
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// callback is where somebody comes back from the provider.
+// callback handles the redirect back from the provider.
 func (a *Auth) callback(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	f, err := a.returned(r, q)
 	http.SetCookie(w, a.cookie(r, flowCookie, "", http.SameSiteLaxMode, -1))
 	if err != nil {
 		a.log.WarnContext(r.Context(), "console: a sign-in was refused", "error", err)
-		a.page(w, http.StatusBadRequest, "This sign-in was not begun here, or too long ago",
-			"It may have been overtaken by another one in a second window. Please begin again.")
+		a.page(w, http.StatusBadRequest, "This sign-in is unknown or has expired",
+			"A sign-in in another window may have replaced it. Please try again.")
 		return
 	}
 	if code := q.Get("error"); code != "" {
 		a.log.WarnContext(r.Context(), "console: the OIDC provider refused a sign-in", "error", tidy(code),
 			"description", tidy(q.Get("error_description")))
-		a.page(w, http.StatusForbidden, "The sign-in service has refused", "It says: "+tidy(code)+".")
+		a.page(w, http.StatusForbidden, "The sign-in service has refused the sign-in", "Its error: "+tidy(code)+".")
 		return
 	}
 	about, err := a.provider.redeem(r.Context(), q.Get("code"), f)
@@ -73,11 +74,11 @@ func (a *Auth) callback(w http.ResponseWriter, r *http.Request) {
 	who := Identity{Name: about.name(a.provider.cfg.NameClaim), Role: about.role(a.provider.cfg), Via: "oidc"}
 	if who.Role == "" || who.Name == "" {
 		values := about.values(a.provider.cfg.RolesClaim)
-		a.log.WarnContext(r.Context(), "console: somebody without a role wanted to sign in", "name", who.Name,
+		a.log.WarnContext(r.Context(), "console: sign-in refused: the user has no role", "name", who.Name,
 			"claim", a.provider.cfg.RolesClaim, "values", tidy(strings.Join(values, ", ")))
 		a.page(w, http.StatusForbidden, "You have no access here",
-			fmt.Sprintf("You are signed in as %s, but nothing gives you a role in this console. "+
-				"Whoever runs it can add you to a group that has one.", who.Name))
+			fmt.Sprintf("You are signed in as %s, but have no role in this console. "+
+				"An administrator can add you to a group that has one.", who.Name))
 		return
 	}
 	if err := a.begin(w, r, who, a.provider.grant); err != nil {
@@ -88,7 +89,7 @@ func (a *Auth) callback(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// returned opens the flow that somebody comes back from. Each is good for once.
+// returned decrypts the flow that the provider has redirected back. Each flow can be used once.
 func (a *Auth) returned(r *http.Request, q url.Values) (flow, error) {
 	var f flow
 	c, err := r.Cookie(a.cookieName(r, flowCookie))
@@ -105,26 +106,27 @@ func (a *Auth) returned(r *http.Request, q url.Values) (flow, error) {
 	case now.After(ends):
 		return f, fmt.Errorf("auth: the flow began at %v, and has %v", time.Unix(f.Born, 0), flowLimit)
 	case q.Has("iss") && q.Get("iss") != a.provider.cfg.Issuer:
-		return f, fmt.Errorf("auth: another provider, %q, has sent somebody back", tidy(q.Get("iss")))
+		return f, fmt.Errorf("auth: the sign-in came back from another provider, %q", tidy(q.Get("iss")))
 	case !a.begun.add(f.State, ends, now):
 		return f, fmt.Errorf("auth: the flow has come back before")
 	}
 	return f, nil
 }
 
-// failed answers for a mistake that is not the user's.
+// failed responds to an error that the user has not caused.
 func (a *Auth) failed(w http.ResponseWriter, r *http.Request, err error) {
 	a.log.ErrorContext(r.Context(), "console: signing in failed", "error", err)
-	a.page(w, http.StatusBadGateway, "Signing in has failed", "The log of the console says why.")
+	a.page(w, http.StatusBadGateway, "Sign-in failed", "See the log of the console for the cause.")
 }
 
-// localPath returns where to go after signing in: a page of this console, and never another site, whatever a link says.
+// localPath returns the path to go to after the sign-in. It only returns pages of this console, so
+// that a link cannot lead to another site.
 func (a *Auth) localPath(to string) string {
 	home := a.prefix + "/"
 	if !strings.HasPrefix(to, home) || len(to) > 2000 || strings.Contains(to, `\`) {
 		return home
 	}
-	// Browsers drop some characters, and could be left with "//host".
+	// Browsers remove some characters, which could leave "//host".
 	if strings.ContainsFunc(to, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
 		return home
 	}

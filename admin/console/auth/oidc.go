@@ -19,8 +19,8 @@ import (
 
 const (
 	providerTimeout = 10 * time.Second
-	providerPause   = 2 * time.Second // between two attempts to reach it
-	clockSkew       = time.Minute     // between the provider and this machine
+	providerPause   = 2 * time.Second // between two attempts to discover it
+	clockSkew       = time.Minute     // tolerated difference to the provider's clock
 )
 
 var (
@@ -28,10 +28,10 @@ var (
 	errParty = errors.New("the ID token was issued to another client")
 )
 
-// provider is an OIDC provider that may not be reachable yet.
+// provider is an OIDC provider, which may not be reachable yet.
 type provider struct {
 	cfg    OIDC
-	grant  string // of the sessions it gives: they end when what gives roles has changed
+	grant  string // identifies the settings that grant roles: sessions end when they change
 	client *http.Client
 	log    *slog.Logger
 	now    func() time.Time
@@ -47,18 +47,18 @@ func newProvider(cfg OIDC, log *slog.Logger) *provider {
 		cfg.Scopes = []string{oidc.ScopeOpenID, "profile", "email"}
 	}
 	cfg.RolesClaim = cmp.Or(cfg.RolesClaim, "groups")
-	rules, _ := json.Marshal([]any{cfg.Issuer, cfg.ClientID, cfg.RolesClaim, cfg.NameClaim, cfg.Roles}) // strings always can be
+	rules, _ := json.Marshal([]any{cfg.Issuer, cfg.ClientID, cfg.RolesClaim, cfg.NameClaim, cfg.Roles}) // strings always marshal
 	hash := sha256.Sum256(rules)
 	p := &provider{
 		cfg: cfg, grant: hex.EncodeToString(hash[:8]), log: log,
 		client: &http.Client{Timeout: providerTimeout}, now: time.Now,
 	}
-	// Says in the log at once what would otherwise be found out by the first who wants to sign in.
+	// Discover the provider now, so that the log reports an error before the first sign-in.
 	go func() { _, _ = p.discover(context.Background()) }()
 	return p
 }
 
-// discover returns the provider, and asks for its addresses until it has them.
+// discover returns the provider. It tries again until it has discovered its endpoints.
 func (p *provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,13 +68,13 @@ func (p *provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	if time.Since(p.failed) < providerPause {
 		return nil, p.err
 	}
-	// One who gives up must not spoil it for those who wait behind.
+	// Ignore the cancellation of this request: others wait for the same result.
 	ctx, cancel := context.WithTimeout(p.with(context.WithoutCancel(ctx)), providerTimeout)
 	defer cancel()
 	found, err := oidc.NewProvider(ctx, p.cfg.Issuer)
 	if err != nil {
 		p.failed, p.err = time.Now(), fmt.Errorf("auth: OIDC provider %s: %w", p.cfg.Issuer, err)
-		p.log.WarnContext(ctx, "console: nobody can sign in with OIDC: the provider does not answer", "issuer", p.cfg.Issuer,
+		p.log.WarnContext(ctx, "console: OIDC sign-in is not available: the provider does not answer", "issuer", p.cfg.Issuer,
 			"error", err)
 		return nil, p.err
 	}
@@ -93,7 +93,7 @@ func (p *provider) oauth(at *oidc.Provider) *oauth2.Config {
 	}
 }
 
-// redeem exchanges a code for the claims about somebody.
+// redeem exchanges a code for the claims about the user.
 func (p *provider) redeem(ctx context.Context, code string, f flow) (claims, error) {
 	at, err := p.discover(ctx)
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *provider) redeem(ctx context.Context, code string, f flow) (claims, err
 	token, err := p.oauth(at).Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
 	if err != nil {
 		var answer *oauth2.RetrieveError
-		if errors.As(err, &answer) { // its text holds all of the answer
+		if errors.As(err, &answer) { // its text contains the whole response
 			return nil, fmt.Errorf("the provider refuses the code: %s %s", answer.ErrorCode, answer.ErrorDescription)
 		}
 		return nil, fmt.Errorf("exchange the code: %w", err)
@@ -122,7 +122,8 @@ func (p *provider) redeem(ctx context.Context, code string, f flow) (claims, err
 	return about, nil
 }
 
-// verify checks the ID token: signature, issuer, audience, time, nonce, and whom it was issued to.
+// verify checks the ID token: signature, issuer, audience, time, nonce, and the client that it was
+// issued to.
 func (p *provider) verify(ctx context.Context, at *oidc.Provider, raw, nonce string) (claims, error) {
 	id, err := at.Verifier(&oidc.Config{
 		ClientID: p.cfg.ClientID,
@@ -144,11 +145,12 @@ func (p *provider) verify(ctx context.Context, at *oidc.Provider, raw, nonce str
 	return about, nil
 }
 
-// complete adds claims that the provider tells only when asked for them. What the ID token says stays.
+// complete adds claims from the provider's user info endpoint. Those of the ID token take
+// precedence.
 func (p *provider) complete(ctx context.Context, at *oidc.Provider, token *oauth2.Token, about claims) {
 	info, err := at.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil {
-		p.log.WarnContext(ctx, "console: the OIDC provider does not tell more about somebody without a role", "err", err)
+		p.log.WarnContext(ctx, "console: cannot read the OIDC user info of a user without a role", "err", err)
 		return
 	}
 	more := make(claims)

@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// page answers somebody whose sign-in went wrong, in plain words. It comes without the console's own pages: those may not load
-// where the answer is one to a request of another site.
+// page responds to a failed sign-in with a page of its own. It does not use the console's pages,
+// which may not load in the response to a request from another site.
 func (a *Auth) page(w http.ResponseWriter, status int, title, text string) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/admin/console/internal/guard"
 )
 
-// proxies are the addresses that are believed.
+// proxies returns the addresses of trusted proxies.
 func (a *Auth) proxies() []netip.Prefix {
 	if a.cfg.Proxy == nil {
 		return nil
@@ -17,7 +17,8 @@ func (a *Auth) proxies() []netip.Prefix {
 	return a.cfg.Proxy.From
 }
 
-// byProxy returns who a proxy says has asked. From anybody else such headers are removed: nothing behind may believe them.
+// byProxy returns the identity that a trusted proxy has set. It removes the headers from all other
+// requests, so that later handlers cannot trust them.
 func (a *Auth) byProxy(r *http.Request) (Identity, *refusal, bool) {
 	p := a.cfg.Proxy
 	if p == nil || p.UserHeader == "" {
@@ -34,7 +35,7 @@ func (a *Auth) byProxy(r *http.Request) (Identity, *refusal, bool) {
 	if len(users) == 0 {
 		return Identity{}, nil, false
 	}
-	// A proxy that adds a second line leaves the first to whoever sent it.
+	// A proxy that only appends a header leaves that of the client in first place.
 	if len(users) > 1 || p.RoleHeader != "" && len(r.Header.Values(p.RoleHeader)) > 1 {
 		return Identity{}, refused("The proxy has sent the header that says who asks more than once. It must replace what clients send."), true
 	}
@@ -53,7 +54,7 @@ func refused(detail string) *refusal {
 	return &refusal{problem: guard.Problem{Status: http.StatusForbidden, Detail: detail}}
 }
 
-// role is the highest that the header gives; "" if it gives none.
+// role returns the highest role in the header, or "" if there is none.
 func (p *Proxy) role(h http.Header) (best Role) {
 	if p.RoleHeader == "" || len(h.Values(p.RoleHeader)) == 0 {
 		return cmp.Or(p.Role, Viewer)

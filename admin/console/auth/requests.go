@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// requests are those under way, by session: streams must not go on when somebody has signed out.
+// requests holds the running requests by session, so that streams end when the user signs out.
 type requests struct {
 	mu   sync.Mutex
 	last int
 	of   map[string]map[int]context.CancelFunc
 }
 
-// enter adds a request to those of a session, and returns what to call at its end.
+// enter adds a request to those of a session, and returns a function to call at its end.
 func (q *requests) enter(id string, cancel context.CancelFunc) (leave func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -35,7 +35,7 @@ func (q *requests) enter(id string, cancel context.CancelFunc) (leave func()) {
 	}
 }
 
-// end ends the requests of a session.
+// end cancels the requests of a session.
 func (q *requests) end(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

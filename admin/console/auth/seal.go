@@ -14,10 +14,11 @@ import (
 
 var errSeal = errors.New("auth: not sealed by this console")
 
-// seal makes cookies that their bearers can neither read nor change (AES-256-GCM).
+// seal encrypts and authenticates cookies (AES-256-GCM), so that browsers can neither read nor
+// change them.
 type seal struct{ aead cipher.AEAD }
 
-// newSeal returns the seal for one purpose: what is sealed for one does not open for another.
+// newSeal returns the seal for one purpose, with a key of its own.
 func newSeal(key []byte, purpose string) (seal, error) {
 	derived, err := hkdf.Key(sha256.New, key, nil, "postrider console "+purpose, 32)
 	if err != nil {

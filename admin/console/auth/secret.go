@@ -5,42 +5,43 @@ import (
 	"log/slog"
 )
 
-// The types below hold secrets. Whoever prints, logs or encodes them gets the rest.
+// The types below hold secrets. These methods keep secrets out of printed, logged and encoded
+// values.
 
-// String says whose token it is.
+// String describes the token without its secret.
 func (t Token) String() string { return fmt.Sprintf("token of %s (%s)", t.Name, t.Role) }
 
-// GoString says whose token it is.
+// GoString describes the token without its secret.
 func (t Token) GoString() string { return t.String() }
 
-// LogValue says whose token it is.
+// LogValue describes the token without its secret.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// MarshalText says whose token it is.
+// MarshalText describes the token without its secret.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// String names the provider and the client.
+// String returns the issuer and the client ID.
 func (o OIDC) String() string { return fmt.Sprintf("OIDC of %s for %s", o.Issuer, o.ClientID) }
 
-// GoString names the provider and the client.
+// GoString returns the issuer and the client ID.
 func (o OIDC) GoString() string { return o.String() }
 
-// LogValue names the provider and the client.
+// LogValue returns the issuer and the client ID.
 func (o OIDC) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// MarshalText names the provider and the client.
+// MarshalText returns the issuer and the client ID.
 func (o OIDC) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// String says in which ways people are known.
+// String lists the configured methods without secrets.
 func (c Config) String() string {
 	return fmt.Sprintf("%d tokens, OIDC: %t, proxy: %t, hosts: %q", len(c.Tokens), c.OIDC != nil, c.Proxy != nil, c.Hosts)
 }
 
-// GoString says in which ways people are known.
+// GoString lists the configured methods without secrets.
 func (c Config) GoString() string { return c.String() }
 
-// LogValue says in which ways people are known.
+// LogValue lists the configured methods without secrets.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// MarshalText says in which ways people are known.
+// MarshalText lists the configured methods without secrets.
 func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }

@@ -9,20 +9,20 @@ import (
 	"github.com/postrider/postrider/admin/console/internal/guard"
 )
 
-// session is what the cookie of somebody who is signed in holds. Times are Unix seconds.
+// session is the content of a session cookie. Times are Unix seconds.
 type session struct {
 	ID    string `json:"i"`
 	Name  string `json:"n"`
 	Role  Role   `json:"r"`
 	Via   string `json:"v"`
-	Grant string `json:"g"` // of what it was given for; see Auth.granted
+	Grant string `json:"g"` // identifies the token or provider that granted it; see Auth.granted
 	Born  int64  `json:"b"`
 	Seen  int64  `json:"s"`
 }
 
 func (s session) identity() Identity { return Identity{Name: s.Name, Role: s.Role, Via: s.Via} }
 
-// ends returns when it ends if nobody uses it any more.
+// ends returns the time at which the session ends without further requests.
 func (s session) ends(idle time.Duration) time.Time {
 	end, idleEnd := time.Unix(s.Born, 0).Add(maxSession), time.Unix(s.Seen, 0).Add(idle)
 	if idleEnd.Before(end) {
@@ -31,7 +31,7 @@ func (s session) ends(idle time.Duration) time.Time {
 	return end
 }
 
-// begin signs somebody in.
+// begin starts a session.
 func (a *Auth) begin(w http.ResponseWriter, r *http.Request, who Identity, grant string) error {
 	now := a.now()
 	s := session{ID: randomText(), Name: who.Name, Role: who.Role, Via: who.Via, Grant: grant, Born: now.Unix(), Seen: now.Unix()}
@@ -43,8 +43,9 @@ func (a *Auth) begin(w http.ResponseWriter, r *http.Request, who Identity, grant
 	return nil
 }
 
-// send sets the cookie of a session. It is never sent with a request that another site has caused (SameSite=Strict), not even
-// with the one by which people come back from their provider. The pages need none: they ask the API, and that is same-site.
+// send sets the cookie of a session. SameSite=Strict keeps it out of every request that another
+// site causes, even the redirect from the provider. The pages do not need it: they call the API,
+// and that is a same-site request.
 func (a *Auth) send(w http.ResponseWriter, r *http.Request, s session) error {
 	value, err := a.sessions.close(s)
 	if err != nil {
@@ -54,13 +55,13 @@ func (a *Auth) send(w http.ResponseWriter, r *http.Request, s session) error {
 	return nil
 }
 
-// current returns the session that a request is part of, and prolongs it.
+// current returns the session of a request, and extends it.
 func (a *Auth) current(w http.ResponseWriter, r *http.Request) (session, bool) {
 	s, ok := a.read(r)
 	if !ok {
 		return session{}, false
 	}
-	// A cookie with every answer would be a waste.
+	// Do not send a cookie with every response.
 	if now := a.now(); now.Sub(time.Unix(s.Seen, 0)) > a.cfg.Session/20 {
 		s.Seen = now.Unix()
 		if err := a.send(w, r, s); err != nil {
@@ -82,7 +83,7 @@ func (a *Auth) read(r *http.Request) (session, bool) {
 	return s, true
 }
 
-// end signs somebody out: the cookie goes, and whoever has copied it can do nothing with it.
+// end ends a session. It removes the cookie, and makes copies of it invalid.
 func (a *Auth) end(w http.ResponseWriter, r *http.Request) {
 	if s, ok := a.read(r); ok {
 		a.ended.add(s.ID, time.Unix(s.Born, 0).Add(maxSession), a.now())
@@ -97,8 +98,8 @@ const (
 	flowCookie    = "postrider_flow"
 )
 
-// cookieName has the prefix by which browsers let nobody but this host set the cookie, and only by TLS. The stronger one
-// demands the path "/".
+// cookieName adds the prefix that makes browsers accept the cookie only from this host and over
+// TLS. The stronger prefix requires the path "/".
 func (a *Auth) cookieName(r *http.Request, name string) string {
 	switch {
 	case !a.secure(r):
@@ -124,7 +125,7 @@ func (a *Auth) cookie(r *http.Request, name, value string, site http.SameSite, a
 	}
 }
 
-// secure reports whether the browser talks to the console by TLS, maybe through a proxy that takes it off.
+// secure reports whether the browser uses TLS, possibly up to a proxy that terminates it.
 func (a *Auth) secure(r *http.Request) bool {
 	return guard.Secure(r, a.proxies()) || a.home != "" && strings.EqualFold(r.Host, a.home)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/admin/console/internal/guard"
 )
 
-// guesses is how many wrong tokens an address may send a minute, and at once.
+// guesses is how many wrong tokens an address may send per minute, and at once.
 const guesses = 10
 
 type knownToken struct {
@@ -30,13 +30,13 @@ func knowTokens(tokens []Token) []knownToken {
 			role = Viewer
 		}
 		hash := sha256.Sum256([]byte(t.Secret))
-		twice := sha256.Sum256(hash[:]) // it goes into cookies, and must be of no use there
+		twice := sha256.Sum256(hash[:]) // this goes into cookies, so it must not reveal hash
 		known = append(known, knownToken{hash, hex.EncodeToString(twice[:8]), Identity{t.Name, role, "token"}})
 	}
 	return known
 }
 
-// lookup compares with all tokens, and with all of each: the time it takes tells nothing.
+// lookup compares the secret with all tokens in constant time.
 func (a *Auth) lookup(secret string) (found knownToken, ok bool) {
 	hash := sha256.Sum256([]byte(secret))
 	for _, t := range a.tokens {
@@ -47,11 +47,11 @@ func (a *Auth) lookup(secret string) (found knownToken, ok bool) {
 	return found, ok
 }
 
-// byToken returns whose token it is, or what to answer. An address that has guessed too often is not answered whether it is
-// right now.
+// byToken returns the owner of the token, or the response to a wrong one.
 func (a *Auth) byToken(r *http.Request, secret string) (knownToken, *refusal) {
-	// First the token: behind a proxy that is not known all have one address, and the wrong tokens of one must not lock the others out. Tokens
-	// are too long to be guessed; the wait is for the log and the processor.
+	// Check the token before the limit: behind an unknown proxy all clients have one address, and
+	// one client's wrong tokens must not lock the others out. Tokens are too long to be guessed;
+	// the limit only protects the log and the processor.
 	if t, ok := a.lookup(secret); ok {
 		return t, nil
 	}
@@ -70,7 +70,7 @@ func bearer(r *http.Request) (string, bool) {
 	return strings.TrimSpace(secret), ok && strings.EqualFold(scheme, "bearer")
 }
 
-// signIn gives a session for a token.
+// signIn starts a session for a token.
 func (a *Auth) signIn(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Token string `json:"token"`

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// used remembers what may not be used any more, for as long as it could be.
+// used records IDs that must not be used again, until they expire.
 type used struct {
-	most int // that are remembered; 0: all
+	most int // the maximum number of IDs; 0: no limit
 
 	mu    sync.Mutex
 	until map[string]time.Time
-	sweep int // how many there are when it is time to look for those that can be forgotten
+	sweep int // the number of IDs at which to remove expired ones
 }
 
-// add reports whether it is new, and can be remembered.
+// add records an ID. It returns false if the ID is known, or if there are too many.
 func (u *used) add(id string, until, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -20,8 +20,8 @@ const (
 	maxSession = 24 * time.Hour
 )
 
-// Validate reports everything that is wrong with the configuration of a console that listens at an address, such as
-// "127.0.0.1:8080", ":8080" or "unix:/run/postrider.sock".
+// Validate reports all mistakes in the configuration of a console that listens at an address, such
+// as "127.0.0.1:8080", ":8080" or "unix:/run/postrider.sock".
 func (c Config) Validate(listen string) error {
 	errs := c.problems()
 	if !c.known() && !local(listen) {
@@ -31,12 +31,12 @@ func (c Config) Validate(listen string) error {
 	return errors.Join(errs...)
 }
 
-// known reports whether there is a way to tell people apart.
+// known reports whether a method of authentication is configured.
 func (c Config) known() bool {
 	return len(c.Tokens) > 0 || c.OIDC != nil || c.Proxy != nil && c.Proxy.UserHeader != ""
 }
 
-// local reports whether only this machine can reach an address.
+// local reports whether an address can only be reached from this machine.
 func local(listen string) bool {
 	if strings.HasPrefix(listen, "unix:") || strings.HasPrefix(listen, "/") {
 		return true
@@ -45,7 +45,7 @@ func local(listen string) bool {
 	return err == nil && guard.Loopback(host)
 }
 
-// problems are those that do not depend on where the console listens.
+// problems returns the mistakes that do not depend on where the console listens.
 func (c Config) problems() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("auth: "+format, args...)) }
 	for _, host := range c.Hosts {
@@ -115,7 +115,7 @@ func (o *OIDC) problems(hosts []string) (errs []error) {
 		bad("redirect URL %q: want the address of the console, and /auth/callback", o.RedirectURL)
 	}
 	if len(o.Roles) == 0 {
-		bad("there are no roles, so that nobody would get in")
+		bad("there are no roles, so no user could sign in")
 	}
 	return append(errs, rolesProblems("OIDC", o.Roles)...)
 }
@@ -155,7 +155,7 @@ func rolesProblems(of string, roles map[string]Role) (errs []error) {
 	return errs
 }
 
-// secureURL parses an address that secrets go to: nobody else may read along.
+// secureURL parses an address that secrets are sent to, which must be encrypted or local.
 func secureURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {

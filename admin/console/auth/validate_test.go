@@ -52,7 +52,7 @@ func TestValidate(t *testing.T) {
 		{"redirect to a host that is refused", withOIDC(func(o *OIDC) { o.RedirectURL = "https://other.example.com/auth/callback" }), ":80",
 			[]string{"other.example.com", "console.example.com"}},
 		{"redirect to another page", withOIDC(func(o *OIDC) { o.RedirectURL = "https://console.example.com/" }), ":80", []string{"/auth/callback"}},
-		{"no roles", withOIDC(func(o *OIDC) { o.Roles = nil }), ":8080", []string{"nobody would get in"}},
+		{"no roles", withOIDC(func(o *OIDC) { o.Roles = nil }), ":8080", []string{"no user could sign in"}},
 		{"all at once", Config{
 			Hosts: []string{"https://x", "*.example.com"}, Payloads: "king", Session: 25 * time.Hour, Rate: -1, SessionKey: []byte("short"),
 			Tokens: []Token{{Name: "a", Secret: "short"}, {Secret: annsToken}, {Name: "b", Secret: annsToken, Role: "king"}},

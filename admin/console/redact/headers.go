@@ -2,18 +2,18 @@ package redact
 
 import "strings"
 
-// Hidden stands in the place of the value of a header that the role may not see.
+// Hidden replaces the value of a header that the role may not see.
 const Hidden = "[hidden]"
 
-// secretNames are parts of the names of headers that carry secrets, without what joins words.
+// secretNames are parts of the names of headers that carry secrets, without word separators.
 var secretNames = []string{
 	"authorization", "cookie", "token", "secret", "password", "passwd", "apikey", "accesskey", "privatekey", "credential",
 }
 
 var joints = strings.NewReplacer("-", "", "_", "", ".", "", " ", "")
 
-// Headers returns headers as they are shown to somebody who may see their values, or may not. The values of headers whose
-// names say that they are secret are shown to nobody.
+// Headers returns headers for display. If visible is false, all values are hidden. Values of
+// headers with secret-looking names are always masked.
 func (r *Rules) Headers(headers map[string]string, visible bool) map[string]string {
 	shown := make(map[string]string, len(headers))
 	for name, value := range headers {

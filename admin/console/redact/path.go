@@ -9,29 +9,29 @@ import (
 	"unicode/utf8"
 )
 
-// path is a JSON path: which values it names, seen from the root.
+// path is a parsed JSON path.
 type path struct {
 	text     string
 	segments []segment
 }
 
-// segment is a step from a value to some of its children.
+// segment is a step of a path from a value to some of its children.
 type segment struct {
-	deep  bool // or from any value below it
+	deep  bool // matches at any depth below the value
 	any   bool
 	name  string
-	index int // if name is not meant
+	index int // used if named is false
 	named bool
 }
 
-// child is how a value is reached from the one that holds it.
+// child is the name or index of a value in its parent.
 type child struct {
 	name  string
 	index int
 	named bool
 }
 
-// matches compares names without regard to case: a program that reads "Password" as "password" must not open a gap.
+// matches compares names case-insensitively: programs may read "Password" as "password".
 func (s segment) matches(c child) bool {
 	switch {
 	case s.any:
@@ -44,7 +44,8 @@ func (s segment) matches(c child) bool {
 	return s.index == c.index
 }
 
-// describe writes the way to a value as a path, for people. Names are as long as strangers make them.
+// describe formats the way to a value as a path. It cuts names, whose length is up to the message's
+// producer.
 func describe(way []child) string {
 	var b strings.Builder
 	b.WriteByte('$')
@@ -67,11 +68,11 @@ func describe(way []child) string {
 
 const maxShown = 200
 
-// maxPath keeps the work for a value small.
+// maxPath limits the work per value.
 const maxPath = 1000
 
-// parser reads a path. It takes the part of RFC 9535 that names places: no slices, filters or functions, and no indexes from
-// the end.
+// parser parses a path. It supports the parts of RFC 9535 that name locations: no slices, filters
+// or functions, and no indexes from the end.
 type parser struct {
 	text string
 	at   int
@@ -139,7 +140,7 @@ func nameChar(c rune) bool {
 	return c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= utf8.RuneSelf
 }
 
-// bracket reads what comes after [.
+// bracket parses the segment after "[".
 func (p *parser) bracket() (s segment, err error) {
 	switch {
 	case p.take("*"):
@@ -159,7 +160,7 @@ func (p *parser) bracket() (s segment, err error) {
 	return s, err
 }
 
-// quoted reads a name up to the quote that ends it.
+// quoted parses a name up to its closing quote.
 func (p *parser) quoted(quote byte) (string, error) {
 	var name strings.Builder
 	for p.at < len(p.text) {

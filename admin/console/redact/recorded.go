@@ -2,8 +2,8 @@ package redact
 
 import "maps"
 
-// Recorded returns what a record keeps of a message, its state before or after a change, as it is shown to somebody who may see payloads,
-// or may not.
+// Recorded redacts the state of a message in an audit record. If visible is false, it hides payload
+// and header values.
 func (r *Rules) Recorded(kept map[string]any, visible bool) map[string]any {
 	kept = maps.Clone(kept)
 	if text, ok := kept["payload"].(string); ok && visible {

@@ -1,5 +1,6 @@
-// Package redact makes payloads and headers fit to be shown: it blacks out what rules name, and shows the rest as it was
-// written. What rules cannot be applied to is not shown at all while there are rules.
+// Package redact prepares payloads and headers for display. It masks what the rules name, and
+// leaves everything else unchanged. If there are rules, it hides a payload that they cannot be
+// applied to.
 package redact
 
 import (
@@ -11,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Mask stands in the place of what has been blacked out. In JSON it is a string.
+// Mask replaces redacted values. In JSON it is a string.
 const Mask = "[redacted]"
 
 const (
@@ -19,7 +20,7 @@ const (
 	maxBinary = 4 << 10
 )
 
-// View is a payload as it is shown.
+// View is a payload for display.
 type View struct {
 	Hidden    bool     `json:"hidden" doc:"The role may not see it: no text then"`
 	Redacted  []string `json:"redacted" nullable:"false" doc:"Paths of what was blacked out, at most 100; $ is the whole"`
@@ -29,11 +30,11 @@ type View struct {
 	Truncated bool     `json:"truncated"`
 }
 
-// Rules are what nobody gets to see, whatever the role. They may be used by several goroutines.
+// Rules define what is hidden from every role. They are safe for concurrent use.
 type Rules struct{ paths []path }
 
-// New returns the rules for JSON paths, such as "$.card.number", "$..password" or "$.items[*]['card no']". The errors of all
-// paths come at once.
+// New returns the rules for JSON paths, such as "$.card.number", "$..password" or "$.items[*]['card
+// no']". It joins the errors of all paths.
 func New(paths []string) (*Rules, error) {
 	rules := new(Rules)
 	var errs []error
@@ -51,10 +52,10 @@ func New(paths []string) (*Rules, error) {
 	return rules, nil
 }
 
-// Empty reports whether no path is hidden.
+// Empty reports whether there are no rules.
 func (r *Rules) Empty() bool { return len(r.paths) == 0 }
 
-// Payload returns a payload as it is shown to somebody who may see payloads, or may not.
+// Payload returns the view of a payload. If visible is false, it is hidden.
 func (r *Rules) Payload(contentType string, payload []byte, visible bool) View {
 	view := View{Redacted: []string{}, Kind: kindOf(contentType, payload), Bytes: len(payload)}
 	switch {
@@ -71,7 +72,8 @@ func (r *Rules) Payload(contentType string, payload []byte, visible bool) View {
 	return view
 }
 
-// showJSON shows what claims to be JSON. What is not JSON after all may still hold what the rules are about.
+// showJSON shows a payload that should be JSON. If it turns out to be invalid, it is withheld if
+// there are rules.
 func (r *Rules) showJSON(view *View, payload []byte) {
 	s := newScanner(payload, r.paths)
 	switch err := s.run(); {
@@ -85,18 +87,19 @@ func (r *Rules) showJSON(view *View, payload []byte) {
 	}
 }
 
-// withhold shows nothing but why.
+// withhold shows only the reason.
 func withhold(view *View, why string) {
 	if view.Kind == "json" {
 		view.Kind = "text"
 	}
 	view.Redacted = []string{"$"}
 	if view.Kind == "text" {
-		view.Text = "Not shown: rules say what is blacked out in JSON, and they cannot be applied here, because " + why + "."
+		view.Text = "Not shown: the redaction rules for JSON cannot be applied, because " + why + "."
 	}
 }
 
-// showPlain shows what has no structure. Control characters stay: the page marks them, and they may be what is wrong.
+// showPlain shows a payload without structure. It keeps control characters, which the page marks:
+// they may be the problem.
 func showPlain(view *View, payload []byte) {
 	if !utf8.Valid(payload) {
 		view.Kind = "binary"
@@ -109,7 +112,7 @@ func showPlain(view *View, payload []byte) {
 	view.Text = cut(payload, maxText)
 }
 
-// cut returns at most n bytes of valid UTF-8, and no half of a character.
+// cut returns at most n bytes of valid UTF-8, without a partial character.
 func cut(b []byte, n int) string {
 	if len(b) <= n {
 		return string(b)
@@ -120,8 +123,8 @@ func cut(b []byte, n int) string {
 	return string(b[:n])
 }
 
-// kindOf says what a payload is, as far as can be said without reading its structure. What looks like JSON is taken for it
-// under any type, so that a wrong type is no way around the rules.
+// kindOf returns the kind of a payload, without parsing it. What looks like JSON counts as JSON
+// with any content type, so that a wrong type does not bypass the rules.
 func kindOf(contentType string, payload []byte) string {
 	switch {
 	case len(payload) == 0:

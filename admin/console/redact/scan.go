@@ -8,33 +8,34 @@ import (
 )
 
 const (
-	// maxDepth is how deep JSON may be nested. The daemon must not run out of stack for a message.
+	// maxDepth is the maximum nesting of JSON. It protects the stack of the process.
 	maxDepth = 500
-	// maxFound is how many places are named that were blacked out.
+	// maxFound is the maximum number of redacted paths that are listed.
 	maxFound = 100
 )
 
 var errDepth = errors.New("it is nested too deeply")
 
-// scanner copies JSON, indented, from its text: what is not blacked out stays as it was written, with its numbers, escapes,
-// order and duplicate keys.
+// scanner copies JSON and indents it. It does not change anything that is not masked: numbers,
+// escapes, order and duplicate keys stay as they were written.
 type scanner struct {
 	in    []byte
 	at    int
 	paths []path
-	way   []child  // from the root to the value that is read
-	found []string // what has been blacked out
+	way   []child  // from the root to the current value
+	found []string // paths of masked values
 	out   output
 }
 
-// state is how much of a path has been walked on the way to a value.
+// state is a path with the number of its segments that match the way to a value.
 type state struct{ path, done int }
 
 func newScanner(in []byte, paths []path) *scanner {
 	return &scanner{in: in, paths: paths, found: []string{}}
 }
 
-// run copies the whole input, or says why it is not JSON. It reads on when the output is full.
+// run copies the whole input, or returns why it is not JSON. It reads to the end even when the
+// output is full.
 func (s *scanner) run() error {
 	var states []state
 	whole := false
@@ -54,7 +55,8 @@ func (s *scanner) run() error {
 	return nil
 }
 
-// masked copies a value, or the mask in its place. What is below the mask is read all the same: it has to be JSON.
+// masked copies a value, or the mask instead. It still parses the masked value, which must be valid
+// JSON.
 func (s *scanner) masked(states []state, mask bool, depth int) error {
 	if !mask {
 		return s.value(states, depth)
@@ -141,7 +143,7 @@ func (s *scanner) key(c *child) error {
 		return err
 	}
 	c.name = string(text[1 : len(text)-1])
-	if strings.IndexByte(c.name, '\\') >= 0 { // escapes must not hide a name from the rules
+	if strings.IndexByte(c.name, '\\') >= 0 { // an escaped name must match the rules too
 		if err := json.Unmarshal(text, &c.name); err != nil {
 			return s.unexpected()
 		}
@@ -155,7 +157,7 @@ func (s *scanner) key(c *child) error {
 	return nil
 }
 
-// walk takes the step to a child on all paths, and reports whether one of them ends there.
+// walk advances all paths to a child, and reports whether one of them ends there.
 func (s *scanner) walk(states []state, c child) (below []state, mask bool) {
 	for _, st := range states {
 		segments := s.paths[st.path].segments
@@ -177,7 +179,8 @@ func (s *scanner) walk(states []state, c child) (below []state, mask bool) {
 	return below, mask
 }
 
-// add keeps one of each: "$..a..a" would otherwise double them at every level.
+// add appends a state that is not in the list yet. With duplicates, "$..a..a" would double the
+// states at every level.
 func add(states []state, st state) []state {
 	for _, have := range states {
 		if have == st {

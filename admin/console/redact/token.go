@@ -2,7 +2,7 @@ package redact
 
 import "encoding/json"
 
-// text reads a string, quotes included, as it is written.
+// text reads a string as it is written, with its quotes.
 func (s *scanner) text() ([]byte, error) {
 	begin := s.at
 	for s.at++; s.at < len(s.in); s.at++ {
@@ -10,7 +10,7 @@ func (s *scanner) text() ([]byte, error) {
 		case c == '"':
 			s.at++
 			text := s.in[begin:s.at]
-			if !json.Valid(text) { // its escapes
+			if !json.Valid(text) { // checks the escapes
 				s.at = begin
 				return nil, s.unexpected()
 			}
@@ -46,7 +46,7 @@ func scalarChar(c byte) bool {
 // output collects at most maxText bytes.
 type output struct {
 	buf  []byte
-	mute int // above 0: inside of what is blacked out
+	mute int // above 0: inside a masked value
 	full bool
 }
 
@@ -62,7 +62,7 @@ func (o *output) bytes(b []byte) {
 
 func (o *output) string(s string) { o.bytes([]byte(s)) }
 
-// indents is long enough for every depth.
+// indents is a line break with the deepest indentation.
 var indents = func() []byte {
 	b := []byte{'\n'}
 	for range 2 * (maxDepth + 1) {

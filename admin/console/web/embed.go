@@ -1,5 +1,5 @@
-// Package web holds the pages of the console. They are built from src with "npm run build", and the result is kept beside
-// it so that building the daemon needs no Node.
+// Package web embeds the pages of the console. "npm run build" builds them from src. The result is
+// committed, so that building the command needs no Node.
 package web
 
 import (
@@ -10,11 +10,12 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// Files returns what a browser gets: index.html, and under assets/ what it asks for, whose names change with the content.
+// Files returns the files for the browser: index.html, and those below assets/, whose names change
+// with their content.
 func Files() fs.FS {
 	files, err := fs.Sub(dist, "dist")
 	if err != nil {
-		panic(err) // the folder is part of the program
+		panic(err) // the folder is embedded
 	}
 	return files
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/postrider/postrider/admin/console/auth"
 )
 
-// by is who does something, and why, for the record.
+// by returns the user and the reason, for the audit log.
 func by(ctx context.Context, why string) admin.By {
 	who, _ := auth.From(ctx)
 	return admin.By{Who: who.Name + " (console)", Why: strings.TrimSpace(why)}
 }
 
-// needWhy refuses what is done without a reason.
+// needWhy returns an error if the reason is missing.
 func needWhy(why, what string) error {
 	if strings.TrimSpace(why) == "" {
 		return invalid("why is missing: to %s takes a reason, for the record", what)
@@ -22,7 +22,7 @@ func needWhy(why, what string) error {
 	return nil
 }
 
-// acted tells the log of what somebody has done, and makes what is shown show it.
+// acted logs an action of a user, and makes the samples stale so that the action shows at once.
 func (s *Server) acted(ctx context.Context, d *database, what string, why string, args ...any) {
 	who, _ := auth.From(ctx)
 	//nolint:sloglint // one of few texts

@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/admin"
 )
 
-// AuditEntry is what somebody has done.
+// AuditEntry is a record of the audit log.
 type AuditEntry struct {
 	N      int64          `json:"n"`
 	At     time.Time      `json:"at"`
@@ -22,7 +22,7 @@ type AuditEntry struct {
 	After  map[string]any `json:"after,omitempty"`
 }
 
-// Audit asks for a page of the records.
+// Audit is a request for a page of the audit log.
 type Audit struct {
 	DB
 	Feed string `query:"feed"`
@@ -62,7 +62,7 @@ func (s *Server) entryOf(ctx context.Context, e *admin.Entry) AuditEntry {
 	}
 }
 
-// recorded is what a record keeps of a message, as far as the reader may see that.
+// recorded redacts the content of a record for the reader.
 func (s *Server) recorded(ctx context.Context, kept map[string]any) map[string]any {
 	kept = s.cfg.Redact.Recorded(kept, s.seesPayloads(ctx))
 	if text, ok := kept["last_error"].(string); ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// command is a command line of the CLI that works on the same database. The words are quoted where a shell needs it. It is for people to
-// paste, and asks before it does something: it never says yes for them.
+// command returns a command line that does the same on the same database, with its words quoted for
+// a shell. Users paste it, so it never contains --yes, and the command asks for confirmation.
 func (d *database) command(command string, words ...string) string {
 	line := "postrider " + command
 	for _, w := range words {
@@ -28,7 +28,7 @@ func (d *database) command(command string, words ...string) string {
 	return line
 }
 
-// commandOn is a command on something that is named by its users: the name comes last where it could be taken for a flag.
+// commandOn returns a command on a name. A name that looks like a flag comes last.
 func (d *database) commandOn(command, name string, flags ...string) string {
 	if strings.HasPrefix(name, "-") {
 		return d.command(command, flags...) + " -- " + phrase.ShellWord(name)
@@ -36,7 +36,7 @@ func (d *database) commandOn(command, name string, flags ...string) string {
 	return d.command(command, append([]string{name}, flags...)...)
 }
 
-// whose is the flag that chooses a feed or a consumer.
+// whose returns the flag that selects a feed or a consumer.
 func whose(feed string) []string {
 	switch name := inbox.ConsumerOf(feed); {
 	case name != "":
@@ -47,7 +47,7 @@ func whose(feed string) []string {
 	return nil
 }
 
-// chosenBy are the flags of a filter, but its ID.
+// chosenBy returns the flags for a filter, except for its ID.
 func chosenBy(f *admin.Filter) []string {
 	flags := whose(f.Feed)
 	add := func(flag, value string) {
@@ -81,7 +81,7 @@ func moment(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// reason is the flag of a command that is recorded.
+// reason returns the flag for the audit log.
 func reason(why string) []string {
 	if why == "" {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/admin"
 )
 
-// Consumer is how a program with an inbox stands.
+// Consumer is the state of a program with an inbox.
 type Consumer struct {
 	Name     string           `json:"name"`
 	Created  time.Time        `json:"created"`

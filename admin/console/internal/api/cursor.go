@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// place is where a page ends. Each list uses what it is ordered by.
+// place is the position at which a page ends. Each list uses the fields that it is ordered by.
 type place struct {
-	List  string    `json:"l"` // whose it is: another list's means nothing here
+	List  string    `json:"l"` // the list: a cursor of another list is invalid
 	N     int64     `json:"n,omitempty"`
 	Time  time.Time `json:"t,omitzero"`
 	Words []string  `json:"w,omitempty"`
@@ -17,12 +17,13 @@ type place struct {
 func (p place) cursor() string {
 	text, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // a struct of plain values
+		panic(err) // unreachable: plain values always marshal
 	}
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// placeIn reads a cursor of a list, which has that many words. Without one it returns nil.
+// placeIn parses the cursor of a list, with the number of words that the list uses. It returns nil
+// without a cursor.
 func placeIn(list, cursor string, words int) (*place, error) {
 	if cursor == "" {
 		return nil, nil

@@ -28,7 +28,7 @@ type Vitals struct {
 	Error             string       `json:"error,omitempty" doc:"it could not be asked"`
 }
 
-// TableSize is what a table takes.
+// TableSize is the size of a table.
 type TableSize struct {
 	Name       string    `json:"name"`
 	Bytes      int64     `json:"bytes"`
@@ -37,14 +37,14 @@ type TableSize struct {
 	LastVacuum time.Time `json:"last_vacuum,omitzero"`
 }
 
-// Capacity is the ring that the log is written into.
+// Capacity is the capacity of the log's ring.
 type Capacity struct {
 	Slots  int     `json:"slots"`
 	Used   int     `json:"used"`
 	Period float64 `json:"period"`
 }
 
-// vitals are those of all databases. One that does not answer does not hide the others.
+// vitals returns the health of all databases. A database that does not answer is reported as such.
 func (s *Server) vitals(ctx context.Context, _ *database, _ *DB) ([]Vitals, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeLimit/2)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// DeadRow is a message that was deferred.
+// DeadRow is a deferred message.
 type DeadRow struct {
 	Feed       string       `json:"feed"`
 	ID         string       `json:"id"`
@@ -38,14 +38,14 @@ func (s *Server) deadOf(m *feeds.Deferred) DeadRow {
 	}
 }
 
-// DeadFilter chooses messages that are deferred.
+// DeadFilter selects deferred messages.
 type DeadFilter struct {
 	LogFilter
 	Consumer string `query:"consumer" doc:"deferred messages of this consumer"`
 	Error    string `query:"error" doc:"words that the last error contains"`
 }
 
-// set returns the filter, with the statuses given if it names none.
+// set returns the filter, with the given statuses if the request has none.
 func (f *DeadFilter) set(otherwise ...feeds.Status) (admin.Filter, error) {
 	filter, err := f.admin()
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *DeadFilter) set(otherwise ...feeds.Status) (admin.Filter, error) {
 	return filter, nil
 }
 
-// Dead asks for a page of what is deferred.
+// Dead is a request for a page of deferred messages.
 type Dead struct {
 	DeadFilter
 	Paging
@@ -102,7 +102,7 @@ func (s *Server) dead(ctx context.Context, d *database, in *Dead) (*Page[DeadRow
 	return page, nil
 }
 
-// countedDead is how many messages of a status are counted for a list. Whoever acts on them learns the whole number.
+// countedDead is the maximum count per status for a list. An action counts all messages.
 const countedDead = 10_000
 
 func (s *Server) deadCount(ctx context.Context, d *database, in *DeadFilter) (map[string]int, error) {
@@ -121,14 +121,14 @@ func (s *Server) deadCount(ctx context.Context, d *database, in *DeadFilter) (ma
 	return byName(counts), nil
 }
 
-// Groups are messages that are deferred, by error.
+// Groups are deferred messages grouped by error.
 type Groups struct {
 	Sampled int     `json:"sampled"`
 	All     bool    `json:"all" doc:"nothing was left out"`
 	Groups  []Group `json:"groups"`
 }
 
-// Group is those with one error.
+// Group is the messages with one error.
 type Group struct {
 	Error  string    `json:"error"`
 	Words  string    `json:"words" doc:"for the filter, so that it chooses these"`
@@ -165,7 +165,7 @@ func (s *Server) deadGroups(ctx context.Context, d *database, in *DeadFilter) (*
 	return out, nil
 }
 
-// scrubWords leaves out the words of an error that are secrets: those that are not in it once it is scrubbed.
+// scrubWords removes words that are secret: those that do not occur in the scrubbed error.
 func (s *Server) scrubWords(text, words string) string {
 	shown := make(map[string]bool)
 	for _, w := range wordsOf(s.scrub(text)) {

@@ -16,7 +16,7 @@ const (
 	manyRetries = 1000
 )
 
-// DeadAct says what is to be done to which messages.
+// DeadAct is a request to apply an action to deferred messages.
 type DeadAct struct {
 	DB
 	Body struct {
@@ -50,7 +50,7 @@ func (s *Server) deadAct(ctx context.Context, d *database, in *DeadAct) (*Done, 
 		return nil, err
 	}
 	done.DryRun = in.Body.DryRun
-	if done.Count == total { // commands have no limit
+	if done.Count == total { // commands do not support a limit
 		done.Command = d.actCommand(act, &filter, done, in.Body.Why, in.Body.Rate)
 	}
 	if done.Count == 0 && !filter.ID.IsZero() {
@@ -69,7 +69,7 @@ func (s *Server) deadAct(ctx context.Context, d *database, in *DeadAct) (*Done, 
 	if act == admin.Retry && asReplay && (total > manyRetries || in.Body.Rate > 0) {
 		return s.replayDead(ctx, d, filter, in.Body.Rate, in.Body.Why, done)
 	}
-	// Not those that have come since they were counted.
+	// At most as many as were counted, so that later messages are not affected.
 	if done.Count, err = deadLetters.Act(ctx, by(ctx, in.Body.Why), act, filter, done.Count); err != nil {
 		return nil, err
 	}
@@ -77,7 +77,8 @@ func (s *Server) deadAct(ctx context.Context, d *database, in *DeadAct) (*Done, 
 	return done, nil
 }
 
-// statusesFor returns the statuses of messages that an act is for: of those that are named, or of those usually meant.
+// statusesFor returns the statuses that an action applies to: those of the filter that allow it, or
+// the default ones.
 func statusesFor(act admin.Act, f *admin.Filter) ([]feeds.Status, error) {
 	switch {
 	case len(f.Statuses) > 0:
@@ -92,7 +93,7 @@ func statusesFor(act admin.Act, f *admin.Filter) ([]feeds.Status, error) {
 	return act.From(), nil
 }
 
-// wouldAct returns to how many messages something would be done and to some of which, and how many match.
+// wouldAct returns how many messages an action would affect, with a sample, and how many match.
 func (s *Server) wouldAct(ctx context.Context, deadLetters admin.DeadLetters, filter admin.Filter, limit int) (done *Done, total int, err error) {
 	counts, err := deadLetters.Count(ctx, filter, 0)
 	if err != nil {
@@ -115,10 +116,11 @@ func (s *Server) wouldAct(ctx context.Context, deadLetters admin.DeadLetters, fi
 	return done, total, nil
 }
 
-// notDead is true of what goes on by itself, and so is no dead letter.
+// notDead reports whether the relay still sends messages of this status by itself.
 func notDead(s feeds.Status) bool { return s == feeds.StatusRetry || s == feeds.StatusHeld }
 
-// actCommand is the same as a command, or empty: there is none that parks or skips other messages than those that block a key.
+// actCommand returns the equivalent command, or "" if there is none: the command line can only park
+// or skip messages that block a key.
 func (d *database) actCommand(act admin.Act, f *admin.Filter, done *Done, why string, rate int) string {
 	flags := reason(why)
 	switch act {
@@ -130,7 +132,7 @@ func (d *database) actCommand(act admin.Act, f *admin.Filter, done *Done, why st
 		of := *f
 		of.Statuses = slices.DeleteFunc(slices.Clone(f.Statuses), notDead)
 		if len(of.Statuses) == 0 {
-			return "" // what goes on by itself is no dead letter
+			return "" // the command line cannot retry messages that are not dead
 		}
 		return d.command("dead replay --all", append(chosenBy(&of), flags...)...)
 	case admin.Discard:
@@ -138,7 +140,7 @@ func (d *database) actCommand(act admin.Act, f *admin.Filter, done *Done, why st
 			return d.command("dead discard", append(append([]string{f.ID.String()}, whose(f.Feed)...), flags...)...)
 		}
 		return d.command("dead discard --all", append(chosenBy(f), flags...)...)
-	default: // about a key, if about anything
+	default: // messages that block a key, see below
 	}
 	if done.Count == 1 && len(done.Sample) == 1 && done.Sample[0].Blocking && done.Sample[0].Key != "" {
 		return d.commandOn("keys "+string(act), done.Sample[0].Key, append(whose(done.Sample[0].Feed), flags...)...)

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/admin"
 )
 
-// DeadEdit is a message as it is to be sent. What is absent stays as it is.
+// DeadEdit is a request to change a message and send it. Absent fields stay as they are.
 type DeadEdit struct {
 	DB
 	Feed string `path:"feed"`
@@ -57,7 +57,8 @@ func (s *Server) deadEdit(ctx context.Context, d *database, in *DeadEdit) (*Done
 	return &Done{Count: 1, Command: d.command("dead edit", flags...)}, nil
 }
 
-// edited returns a message with its changes, and their flags. What was blacked out must not be written over unseen.
+// edited returns the message with its changes, and the flags for the same changes on the command
+// line. It refuses to overwrite values that were redacted for the user.
 func (s *Server) edited(ctx context.Context, d *database, m *postrider.Message, in *DeadEdit) (out postrider.Message, flags []string, err error) {
 	out = *m
 	set := func(to *string, value *string, flag string) {
@@ -73,13 +74,13 @@ func (s *Server) edited(ctx context.Context, d *database, m *postrider.Message, 
 	set(&out.RoutingKey, in.Body.RoutingKey, "")
 	set(&out.ContentType, in.Body.ContentType, "")
 	visible := s.seesPayloads(ctx)
-	elsewhere := "edit it where all of it is seen: " + d.command("dead edit", m.ID.String())
+	elsewhere := "edit it where it is fully visible: " + d.command("dead edit", m.ID.String())
 	if in.Body.Headers != nil && !maps.Equal(in.Body.Headers, m.Headers) {
 		shown := s.cfg.Redact.Headers(m.Headers, visible)
 		out.Headers = maps.Clone(in.Body.Headers)
 		for name, value := range shown {
 			if now, there := out.Headers[name]; there && now == value {
-				out.Headers[name] = m.Headers[name] // as it was shown, so it is not changed
+				out.Headers[name] = m.Headers[name] // redacted in the request, so the user has not changed it
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(out.Headers)) {
@@ -96,7 +97,7 @@ func (s *Server) edited(ctx context.Context, d *database, m *postrider.Message, 
 	if in.Body.Payload != nil {
 		view := s.cfg.Redact.Payload(m.ContentType, m.Payload, visible)
 		if view.Hidden || len(view.Redacted) > 0 || view.Truncated || view.Kind == "binary" {
-			return out, nil, failf(http.StatusConflict, elsewhere, "the payload was not shown as a whole: it cannot be replaced here")
+			return out, nil, failf(http.StatusConflict, elsewhere, "the payload is not fully visible here, so it cannot be replaced")
 		}
 		if text := *in.Body.Payload; text != view.Text {
 			out.Payload = []byte(text)

@@ -7,13 +7,13 @@ import (
 	"github.com/postrider/postrider/admin/console/internal/source"
 )
 
-// Checkup is what a doctor has found.
+// Checkup is the result of a doctor.
 type Checkup struct {
 	At       time.Time        `json:"at"`
 	Findings []source.Finding `json:"findings"`
 }
 
-// checkupLimit is for a doctor, who looks at more than others.
+// checkupLimit is the time limit of a checkup, which queries more than other requests.
 const checkupLimit = 30 * time.Second
 
 func (s *Server) checkup(ctx context.Context, d *database, _ *DB) (*Checkup, error) {

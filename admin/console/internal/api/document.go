@@ -11,7 +11,7 @@ import (
 
 var failureType = reflect.TypeFor[Failure]()
 
-// tidy says of arrays what is true here: they are never null.
+// tidy documents that arrays are never null.
 func tidy(doc *huma.OpenAPI) {
 	seen := make(map[*huma.Schema]bool)
 	var walk func(s *huma.Schema)
@@ -45,11 +45,11 @@ func tidy(doc *huma.OpenAPI) {
 	}
 }
 
-// serveDocument serves the description to those who may see anything.
+// serveDocument serves the OpenAPI document to authenticated users.
 func (s *Server) serveDocument() {
 	asJSON, err := s.document.MarshalJSON()
 	if err != nil {
-		panic(err) // the same for everybody: a test would have seen it
+		panic(err) // independent of requests: tests would find it
 	}
 	asYAML, err := s.document.YAML()
 	if err != nil {
@@ -64,11 +64,11 @@ func (s *Server) serveDocument() {
 	} {
 		s.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			if _, ok := auth.From(r.Context()); !ok {
-				write(w, failf(http.StatusUnauthorized, "sign in", "nobody is signed in"))
+				write(w, failf(http.StatusUnauthorized, "sign in", "you are not signed in"))
 				return
 			}
 			w.Header().Set("Content-Type", file.kind)
-			_, _ = w.Write(file.text) // the client is gone
+			_, _ = w.Write(file.text) // the client may have disconnected
 		})
 	}
 }

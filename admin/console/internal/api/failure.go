@@ -18,7 +18,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Failure is an error as the API answers it (RFC 9457).
+// Failure is an error response of the API (RFC 9457).
 type Failure struct { //nolint:errname // it is what the API answers as well as an error
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -47,7 +47,7 @@ func absent(format string, args ...any) *Failure {
 	return failf(http.StatusNotFound, "", format, args...)
 }
 
-// worded makes a failure of what huma says about a request that it does not understand.
+// worded converts an error response of huma to a Failure.
 func worded(_ huma.Context, _ string, value any) (any, error) {
 	m, ok := value.(*huma.ErrorModel)
 	if !ok {
@@ -70,7 +70,7 @@ func worded(_ huma.Context, _ string, value any) (any, error) {
 	return failf(m.Status, "", "%s", detail), nil
 }
 
-// failure says what an error means to whoever has asked. What is nobody's business but the operator's goes to the log.
+// failure converts an error to a response. It logs errors that the client has not caused.
 func (s *Server) failure(ctx context.Context, d *database, err error) *Failure {
 	var f *Failure
 	var refused *admin.RefusedError
@@ -95,16 +95,16 @@ func (s *Server) failure(ctx context.Context, d *database, err error) *Failure {
 	case errors.As(err, &bad):
 		return invalid("%s", strings.TrimPrefix(bad.Error(), "postrider: "))
 	case errors.Is(err, live.ErrCrowded):
-		return failf(http.StatusServiceUnavailable, "close other windows of the console", "too many watch already")
+		return failf(http.StatusServiceUnavailable, "close other windows of the console", "there are too many open streams already")
 	case errors.Is(err, live.ErrClosed):
-		return failf(http.StatusServiceUnavailable, "come again when it is back", "the console is being shut down")
+		return failf(http.StatusServiceUnavailable, "try again later", "the console is shutting down")
 	}
-	s.cfg.Logger.WarnContext(ctx, "console: a request has failed", "database", d.name(), "error", s.scrub(err.Error()))
+	s.cfg.Logger.WarnContext(ctx, "console: request failed", "database", d.name(), "error", s.scrub(err.Error()))
 	switch {
 	case errors.Is(err, feeds.ErrSchema):
 		return failf(http.StatusServiceUnavailable, d.command("migrate status"), "the schema of the database is missing or has another version")
 	case errors.Is(err, context.DeadlineExceeded):
-		return failf(http.StatusServiceUnavailable, "narrow the filter, or ask again when the database has less to do",
+		return failf(http.StatusServiceUnavailable, "narrow the filter, or try again when the database has less load",
 			"the database has not answered in time")
 	case unreachable(err):
 		return failf(http.StatusServiceUnavailable, d.command("doctor"), "unreachable: the database does not answer")
@@ -112,7 +112,8 @@ func (s *Server) failure(ctx context.Context, d *database, err error) *Failure {
 	return failf(http.StatusInternalServerError, "see the log of the program", "%s", cut(s.scrub(err.Error())))
 }
 
-// unreachable reports whether an error is one of the way to the database. Drivers wrap those of the network.
+// unreachable reports whether the connection to the database has failed. Drivers wrap network
+// errors.
 func unreachable(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) || postrider.ClassOf(err) == postrider.ClassUnavailable

@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// Feed is how a feed stands.
+// Feed is the state of a feed.
 type Feed struct {
 	Name     string           `json:"name"`
 	Paused   bool             `json:"paused"`
@@ -26,7 +26,7 @@ type Feed struct {
 	Problems []Problem        `json:"problems"`
 }
 
-// FeedDetail is a feed with its lanes and relays, and what is wrong with its destination.
+// FeedDetail is a feed with its lanes, relays and outages.
 type FeedDetail struct {
 	Feed
 	Lanes   []Lane   `json:"lanes"`
@@ -34,7 +34,7 @@ type FeedDetail struct {
 	Outages []Outage `json:"outages" doc:"what relays have reported: first those that are not over, of each the last seen first"`
 }
 
-// Outage is what is or was wrong with a destination, or with one name of it.
+// Outage is a current or past problem with a destination, or with one name of it.
 type Outage struct {
 	Name     string    `json:"name" doc:"queue, topic, subject or endpoint; empty for the destination as a whole"`
 	Cause    string    `json:"cause" doc:"the last error"`
@@ -44,10 +44,10 @@ type Outage struct {
 	Over     time.Time `json:"over,omitzero" doc:"when the name accepted a message again"`
 }
 
-// mostOutages is how many are shown.
+// mostOutages is the maximum number of outages in a response.
 const mostOutages = 100
 
-// Lane is a shard of a feed, or the part of one tenant.
+// Lane is a shard of a feed, or the part of a shard that one tenant has of its own.
 type Lane struct {
 	Shard   int            `json:"shard"`
 	Base    int            `json:"base"`
@@ -61,7 +61,7 @@ type Lane struct {
 	Crashes int            `json:"crashes,omitempty"`
 }
 
-// Relay is a process that serves a feed.
+// Relay is a relay that serves a feed.
 type Relay struct {
 	ID     string      `json:"id"`
 	Name   string      `json:"name"`
@@ -74,7 +74,7 @@ type Relay struct {
 	Stats  *RelayStats `json:"stats,omitempty" doc:"only of relays of this process"`
 }
 
-// RelayStats are what a relay has counted since it was started.
+// RelayStats are the counters of a relay since its start.
 type RelayStats struct {
 	Published int64  `json:"published"`
 	Failed    int64  `json:"failed"`
@@ -138,7 +138,7 @@ func (s *Server) feed(ctx context.Context, d *database, in *FeedName) (*FeedDeta
 	return nil, admin.ErrNoFeed
 }
 
-// outages returns what relays have reported of a feed's destination.
+// outages returns the outages that relays have reported for a feed's destination.
 func (s *Server) outages(ctx context.Context, d *database, feed string) ([]Outage, error) {
 	all := []Outage{}
 	if d.Problems == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/inbox"
 )
 
-// NewFeed asks for a feed.
+// NewFeed is a request to add a feed.
 type NewFeed struct {
 	DB
 	Body struct {
@@ -25,7 +25,7 @@ func (s *Server) addFeed(ctx context.Context, d *database, in *NewFeed) (*Done, 
 		return nil, err
 	}
 	if c := inbox.ConsumerOf(in.Body.Name); c != "" {
-		return nil, invalid("a feed cannot be called %s: that is where the consumer %s keeps what it has deferred", in.Body.Name, c)
+		return nil, invalid("a feed cannot be called %s: the deferred messages of consumer %s are stored under this name", in.Body.Name, c)
 	}
 	if err := feeds.AddFeed(ctx, by(ctx, in.Body.Why), in.Body.Name, in.Body.Oldest); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (s *Server) addFeed(ctx context.Context, d *database, in *NewFeed) (*Done, 
 	return &Done{Count: 1, Command: d.commandOn("feeds add", in.Body.Name, flags...)}, nil
 }
 
-// RemoveFeed names a feed and says why it is removed.
+// RemoveFeed is a request to remove a feed.
 type RemoveFeed struct {
 	FeedName
 	Body struct {
@@ -86,7 +86,7 @@ func feedNamed(ctx context.Context, feeds admin.Feeds, name string) (*admin.Feed
 	return nil, admin.ErrNoFeed
 }
 
-// FeedAct names a feed and says why something is done to it.
+// FeedAct is a request to pause or resume a feed.
 type FeedAct struct {
 	FeedName
 	Body *Reason
@@ -112,7 +112,7 @@ func (s *Server) setFeed(ctx context.Context, d *database, in *FeedAct, paused b
 	return &Done{Count: 1, Command: d.commandOn("feeds "+verb, in.Name, reason(in.Body.why())...)}, nil
 }
 
-// Rewind says where a feed is to begin anew.
+// Rewind is a request to move a feed back to an earlier position.
 type Rewind struct {
 	FeedName
 	Body struct {
@@ -129,7 +129,7 @@ func (s *Server) rewindFeed(ctx context.Context, d *database, in *Rewind) (*Done
 		return nil, err
 	}
 	if in.Body.Time.IsZero() == (in.Body.ID == "") {
-		return nil, invalid("where to? Name either a time or the id of a message")
+		return nil, invalid("want either time or id")
 	}
 	to, where := admin.Point{Time: in.Body.Time}, []string{"--to", moment(in.Body.Time)}
 	if in.Body.ID != "" {
@@ -156,7 +156,8 @@ func (s *Server) rewindFeed(ctx context.Context, d *database, in *Rewind) (*Done
 	return done, nil
 }
 
-// wouldRewind returns about how many messages would be sent again, counted up to 10,000, and some of them.
+// wouldRewind returns about how many messages would be sent again, counted up to 10,000, and a
+// sample.
 func (s *Server) wouldRewind(ctx context.Context, d *database, feed string, to admin.Point) (int, []DeadRow, error) {
 	log, err := has(d.Log, "log")
 	if err != nil {

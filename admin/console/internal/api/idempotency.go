@@ -7,7 +7,8 @@ import (
 	"github.com/postrider/postrider/idempotency"
 )
 
-// IdempotencyKey is a key that a client has sent with a request. The answer that is kept for it is never shown.
+// IdempotencyKey is a key that a client has sent with a request. The stored response is never
+// shown.
 type IdempotencyKey struct {
 	Tenant    string    `json:"tenant,omitempty"`
 	Principal string    `json:"principal,omitempty"`
@@ -19,7 +20,7 @@ type IdempotencyKey struct {
 	Expires   time.Time `json:"expires"`
 }
 
-// IdempotencyKeys asks for a page of keys.
+// IdempotencyKeys is a request for a page of keys.
 type IdempotencyKeys struct {
 	DB
 	Tenant    string `query:"tenant"`

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Journey is the whole way of a message.
+// Journey is the complete history of a message.
 type Journey struct {
 	Message    Message      `json:"message"`
 	InLog      bool         `json:"in_log"`
@@ -23,7 +23,7 @@ type Journey struct {
 	Command    string       `json:"command"`
 }
 
-// Message is what was enqueued.
+// Message is a message as it was enqueued.
 type Message struct {
 	ID            string            `json:"id"`
 	Type          string            `json:"type"`
@@ -47,7 +47,7 @@ type Message struct {
 	Payload       Payload           `json:"payload"`
 }
 
-// Leg is a message's way to one feed, or what a consumer has deferred of it.
+// Leg is the state of a message for one feed, or for a consumer that has deferred it.
 type Leg struct {
 	Feed        string       `json:"feed"`
 	Status      feeds.Status `json:"status" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
@@ -124,7 +124,7 @@ func (s *Server) messageOf(m *postrider.Message, visible bool) Message {
 	return out
 }
 
-// traceOf returns the trace that a message belongs to, as W3C Trace Context writes it, or nothing.
+// traceOf returns the trace ID of a message from its W3C Trace Context header, or "".
 func traceOf(headers map[string]string) string {
 	for name, value := range headers {
 		if !strings.EqualFold(name, "traceparent") {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// kept is an answer that is dear, and good for a while. Of several who want it at the same time one asks.
+// kept caches an expensive result. Concurrent callers share one query.
 type kept[T any] struct {
 	good time.Duration
 	turn chan struct{}

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/inbox"
 )
 
-// BlockedKey is a key whose messages wait behind one that has failed.
+// BlockedKey is a key whose messages wait behind a failed one.
 type BlockedKey struct {
 	Feed    string    `json:"feed"`
 	Key     string    `json:"key"`
@@ -18,7 +18,7 @@ type BlockedKey struct {
 	Head    DeadRow   `json:"head"`
 }
 
-// Keys asks for blocked keys.
+// Keys is a request for blocked keys.
 type Keys struct {
 	DB
 	Feed     string `query:"feed"`
@@ -47,7 +47,7 @@ func (s *Server) keys(ctx context.Context, d *database, in *Keys) ([]BlockedKey,
 	return all, nil
 }
 
-// KeyAct says what is to be done to the message that blocks a key.
+// KeyAct is a request to apply an action to the message that blocks a key.
 type KeyAct struct {
 	DB
 	Body struct {

@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider/admin/console/auth"
 )
 
-// Me is who has asked, and what there is for them.
+// Me is the authenticated user, and what the user can see.
 type Me struct {
 	Name      string    `json:"name"`
 	Role      auth.Role `json:"role" enum:"viewer,operator,admin"`
@@ -31,7 +31,7 @@ func (s *Server) me(ctx context.Context, d *database, _ *DB) (*Me, error) {
 	return me, nil
 }
 
-// pages are those that there is something behind.
+// pages returns the names of the pages that the database supports.
 func (d *database) pages() []string {
 	pages := []string{}
 	for _, p := range []struct {
@@ -50,7 +50,7 @@ func (d *database) pages() []string {
 	return pages
 }
 
-// seesPayloads reports whether whoever has asked may see payloads and the values of headers.
+// seesPayloads reports whether the user may see payloads and the values of headers.
 func (s *Server) seesPayloads(ctx context.Context) bool {
 	who, _ := auth.From(ctx)
 	return who.Role.May(s.cfg.Payloads)

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// LogRow is a message of the log, on its way to one feed.
+// LogRow is a message of the log, with its state for one feed.
 type LogRow struct {
 	ID          string       `json:"id"`
 	Seq         int64        `json:"seq"`
@@ -27,7 +27,7 @@ type LogRow struct {
 	Bytes       int          `json:"bytes"`
 }
 
-// LogFilter chooses messages of the log.
+// LogFilter selects messages of the log.
 type LogFilter struct {
 	DB
 	Feed   string         `query:"feed" doc:"by whose way they are seen; may be left out if there is one"`
@@ -48,13 +48,14 @@ func (f *LogFilter) admin() (admin.Filter, error) {
 	return filter.admin()
 }
 
-// Messages asks for a page of the log.
+// Messages is a request for a page of the log.
 type Messages struct {
 	LogFilter
 	Paging
 }
 
-// searched is for how long the log is searched before what was found is shown. A call of the store may take as long again.
+// searched is how long a request searches the log before it returns an incomplete page. One more
+// call of the store may take as long again.
 const searched = 50 * time.Millisecond
 
 func (s *Server) messages(ctx context.Context, d *database, in *Messages) (*Page[LogRow], error) {
@@ -106,11 +107,12 @@ func (s *Server) rowOf(m *admin.Logged) LogRow {
 	}
 }
 
-// theFeed returns the feed that is named or, if none is, "default" or the first there is. It is empty if there is none.
+// theFeed returns the named feed. Without a name it returns "default", or else the first feed, or
+// "" if there is none.
 func (d *database) theFeed(ctx context.Context, name string) (string, error) {
 	names, err := d.feedNames(ctx)
 	if err == nil && d.watch != nil && (len(names) == 0 || name != "" && !slices.Contains(names, name)) {
-		d.watch.Stale() // it may be new
+		d.watch.Stale() // the feed may be new
 		names, err = d.feedNames(ctx)
 	}
 	switch {
@@ -148,10 +150,11 @@ func (d *database) feedNames(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// counted is how many messages of the log are counted before somebody decides: the log can be long.
+// counted is the maximum number of messages that are counted before a confirmation, because the log
+// can be long.
 const counted = 10_000
 
-// countLog returns how many messages that were published match, counted up to 10,000, and some of them.
+// countLog returns how many published messages match, counted up to 10,000, and a sample.
 func (s *Server) countLog(ctx context.Context, log admin.Log, filter admin.Filter) (n int, sample []DeadRow, err error) {
 	filter.Statuses = []feeds.Status{feeds.StatusPublished}
 	for before := int64(0); n < counted; {

@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider/admin/console/internal/live"
 )
 
-// Overview is how a database stands.
+// Overview is the state of a database.
 type Overview struct {
 	At        time.Time  `json:"at"`
 	Healthy   bool       `json:"healthy"`
@@ -19,14 +19,14 @@ type Overview struct {
 	Elsewhere []Troubled `json:"elsewhere" doc:"other databases of the console that need attention"`
 }
 
-// Troubled is a database that needs attention.
+// Troubled is a database with problems.
 type Troubled struct {
 	Database string  `json:"database"`
 	Problems int     `json:"problems"`
 	Worst    Problem `json:"worst"`
 }
 
-// Totals are those of all feeds and consumers.
+// Totals are the sums over all feeds and consumers.
 type Totals struct {
 	Pending admin.Estimate `json:"pending"`
 	Dead    admin.Estimate `json:"dead"`
@@ -42,7 +42,7 @@ func (s *Server) overview(ctx context.Context, d *database, _ *DB) (*Overview, e
 	return s.overviewOf(ctx, d, l), nil
 }
 
-// look returns how the feeds stand.
+// look returns the latest sample of the database.
 func (d *database) look(ctx context.Context) (*live.Look, error) {
 	watch, err := has(d.watch, "gauges")
 	if err != nil {
@@ -51,7 +51,7 @@ func (d *database) look(ctx context.Context) (*live.Look, error) {
 	return watch.Latest(ctx)
 }
 
-// standing is look for those to whom an old answer is of no use.
+// standing is look for callers that need a current sample. It returns the error of a failed one.
 func (d *database) standing(ctx context.Context) (*live.Look, error) {
 	l, err := d.look(ctx)
 	if err == nil {
@@ -63,7 +63,7 @@ func (d *database) standing(ctx context.Context) (*live.Look, error) {
 func (s *Server) overviewOf(ctx context.Context, d *database, l *live.Look) *Overview {
 	o := s.seen(d, l)
 	if l.Err == nil {
-		slow, _ := d.slow.get(ctx, d.slowProblems) // who does not wait for these still sees the rest
+		slow, _ := d.slow.get(ctx, d.slowProblems) // without these on an error; the rest is still shown
 		o.Problems = append(o.Problems, slow...)
 	}
 	worstFirst(o.Problems)
@@ -82,7 +82,7 @@ func (s *Server) overviewOf(ctx context.Context, d *database, l *live.Look) *Ove
 	return o
 }
 
-// seen is what a look says by itself.
+// seen returns the overview of a sample, without further queries.
 func (s *Server) seen(d *database, l *live.Look) *Overview {
 	o := &Overview{At: l.At.UTC(), Feeds: []Feed{}, Consumers: []Consumer{}, Elsewhere: []Troubled{}, Problems: d.problems(l)}
 	o.Totals.Pending.Exact, o.Totals.Dead.Exact, o.Totals.Blocked.Exact = true, true, true

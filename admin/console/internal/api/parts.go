@@ -13,11 +13,11 @@ import (
 type Page[T any] struct {
 	Items  []T    `json:"items"`
 	Cursor string `json:"cursor,omitempty" doc:"for the page that follows; absent on the last one"`
-	// Until is set where a search has ended before it found as much as was asked for.
+	// Until is set if a search has ended before the page was full.
 	Until time.Time `json:"until,omitzero" doc:"nothing older was looked at; the cursor goes on from there"`
 }
 
-// Problem is something that is wrong now. Kind and params say it to programs, text says it in English.
+// Problem is a current problem. Kind and Params describe it for programs, Text in English.
 type Problem struct {
 	Kind     string         `json:"kind" enum:"foreign,no_feed,paused,no_relay,stalled,late,dead,blocked,failing,consumer_dead,consumer_blocked,saga_stuck,reconciler_failed,unreachable"`
 	Severity string         `json:"severity" enum:"problem,warning"`
@@ -29,10 +29,10 @@ type Problem struct {
 	Page     string         `json:"page" doc:"where in the console it can be helped"`
 }
 
-// Payload is what a message or a saga carries, as far as the reader may see it.
+// Payload is the redacted content of a message or a saga.
 type Payload redact.View
 
-// Filter chooses messages. What is absent matches all.
+// Filter selects messages. An absent field matches all.
 type Filter struct {
 	Feed     string         `json:"feed,omitempty"`
 	Statuses []feeds.Status `json:"statuses,omitempty" enum:"pending,published,scheduled,retry,held,waiting,dead,parked"`
@@ -72,7 +72,8 @@ func filterOf(f *admin.Filter) Filter {
 	return out
 }
 
-// Done is what an action answers. After a dry run nothing was done: count is what would be.
+// Done is the response to an action. After a dry run, Count is the number that the action would
+// affect.
 type Done struct {
 	Count   int       `json:"count"`
 	DryRun  bool      `json:"dry_run"`
@@ -81,7 +82,7 @@ type Done struct {
 	Job     *Replay   `json:"job,omitempty"`
 }
 
-// Reason is the body of an action that needs nothing else. It may be left out.
+// Reason is the optional body of an action without other parameters.
 type Reason struct {
 	Why string `json:"why,omitempty" maxLength:"1000" doc:"for the record"`
 }

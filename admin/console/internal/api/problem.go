@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/saga"
 )
 
-// What takes longer is a problem. "postrider status" has the same limits.
+// The thresholds of problems are the same as those of "postrider status".
 const (
 	lateAfter    = time.Minute
 	stalledAfter = 12 * time.Second
@@ -25,29 +25,30 @@ const (
 	warning = "warning"
 )
 
-// params are what a text says, for those who say it in another language.
+// params are the values in a text, for translations.
 type params = map[string]any
 
-// problems are those of no feed and no consumer alone that a look has seen.
+// problems returns the problems in a sample that do not belong to a feed or a consumer.
 func (d *database) problems(l *live.Look) []Problem {
 	all := []Problem{}
 	add := func(kind, text string, p params, page, command string) {
 		all = append(all, Problem{Kind: kind, Severity: problem, Text: text, Params: p, Page: page, Command: d.command(command)})
 	}
 	if l.Err != nil {
-		add("unreachable", "the database does not answer: what is shown is old", params{"database": d.Name}, "/databases", "doctor")
+		add("unreachable", "the database does not answer: the data shown is old", params{"database": d.Name}, "/databases", "doctor")
 		return all
 	}
 	if l.Standing.Foreign {
 		add("foreign", "the ledger was written in another database: relays pause", params{}, "/doctor", "rebase --dry-run")
 	}
 	if len(l.Standing.Feeds) == 0 {
-		add("no_feed", "there is no feed: nothing is carried", params{}, "/feeds", "relay --to ADDRESS")
+		add("no_feed", "there is no feed: nothing is delivered", params{}, "/feeds", "relay --to ADDRESS")
 	}
 	return all
 }
 
-// slowProblems are those that nobody asks about every few seconds. What cannot be asked is not asked again before the others.
+// slowProblems returns the problems that need further queries, which are cached. A query that fails
+// is not an error, so that the result is cached as well.
 func (d *database) slowProblems(ctx context.Context) ([]Problem, error) {
 	asking, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -81,7 +82,7 @@ func (d *database) slowProblems(ctx context.Context) ([]Problem, error) {
 	return all, nil
 }
 
-// problemsOf says what is wrong with a feed.
+// problemsOf returns the problems of a feed.
 func (d *database) problemsOf(l *live.Look, f *admin.FeedStanding) []Problem {
 	all := []Problem{}
 	feed := "?feed=" + url.QueryEscape(f.Name)
@@ -97,7 +98,7 @@ func (d *database) problemsOf(l *live.Look, f *admin.FeedStanding) []Problem {
 		add(problem, "no_relay", "no relay serves it", params{}, detail, d.command("relay --to ADDRESS --feed", f.Name))
 	}
 	if wait := now.Sub(f.Canary); !f.Canary.IsZero() && !f.Paused && wait > stalledAfter {
-		add(problem, "stalled", fmt.Sprintf("it stands still, or is that far behind: no canary has come through for %s", phrase.Age(wait)),
+		add(problem, "stalled", fmt.Sprintf("it is stalled, or that far behind: no canary has arrived for %s", phrase.Age(wait)),
 			params{"seconds": int(wait.Seconds())}, detail, d.command("doctor"))
 	}
 	if wait := now.Sub(f.Oldest); !f.Oldest.IsZero() && wait > lateAfter {
@@ -125,14 +126,14 @@ func (d *database) problemsOf(l *live.Look, f *admin.FeedStanding) []Problem {
 	return all
 }
 
-// problemsOfConsumer says what is wrong with a consumer.
+// problemsOfConsumer returns the problems of a consumer.
 func (d *database) problemsOfConsumer(c *admin.ConsumerStanding, now time.Time) []Problem {
 	all := []Problem{}
 	who := "?consumer=" + url.QueryEscape(c.Name)
 	if silent := c.Gone(now); silent > 0 {
 		all = append(all, Problem{
 			Kind: "consumer_gone", Severity: problem, Consumer: c.Name,
-			Text:   fmt.Sprintf("no process works for it; %s was last heard of %s ago", c.Process, phrase.Age(silent)),
+			Text:   fmt.Sprintf("no process runs it; the last heartbeat, of %s, was %s ago", c.Process, phrase.Age(silent)),
 			Params: params{"seconds": silent.Seconds(), "process": c.Process}, Page: "/consumers", Command: d.command("doctor"),
 		})
 	}
@@ -151,7 +152,7 @@ func (d *database) problemsOfConsumer(c *admin.ConsumerStanding, now time.Time) 
 	return all
 }
 
-// urgency is the order of problems, the worst first.
+// urgency is the order of the kinds of problems, worst first.
 var urgency = []string{
 	"unreachable", "foreign", "no_feed", "stalled", "failing", "no_relay", "consumer_gone", "late", "blocked", "consumer_blocked", "dead", "consumer_dead",
 	"saga_stuck", "reconciler_failed", "paused",

@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/reconcile"
 )
 
-// Reconciler is how a reconciler stands.
+// Reconciler is the state of a reconciler.
 type Reconciler struct {
 	Job      string           `json:"job"`
 	Schedule string           `json:"schedule"`
@@ -21,7 +21,7 @@ type Reconciler struct {
 	CanRun   bool             `json:"can_run" doc:"this process can run it"`
 }
 
-// ReconcilerRun is one run.
+// ReconcilerRun is a run of a reconciler.
 type ReconcilerRun struct {
 	Started  time.Time `json:"started,omitzero"`
 	Finished time.Time `json:"finished,omitzero"`
@@ -52,14 +52,15 @@ func (s *Server) reconcilers(ctx context.Context, d *database, _ *DB) ([]Reconci
 	return all, nil
 }
 
-// ReconcilerAct names a job and says why it is run.
+// ReconcilerAct is a request to run a reconciler.
 type ReconcilerAct struct {
 	DB
 	Job  string `path:"job"`
 	Body *Reason
 }
 
-// reconcilerWait is for how long a run is waited for. One that takes longer goes on by itself, and the list shows what came of it.
+// reconcilerWait is how long a request waits for a run. A longer run continues in the background,
+// and the list shows its result.
 const reconcilerWait = 8 * time.Second
 
 func (s *Server) runReconciler(ctx context.Context, d *database, in *ReconcilerAct) (*Done, error) {

@@ -30,7 +30,7 @@ func replayOf(j *admin.Job) *Replay {
 	}
 }
 
-// Replays asks for the last replays.
+// Replays is a request for the latest replays.
 type Replays struct {
 	DB
 	Limit int `query:"limit" minimum:"1" maximum:"500" default:"50"`
@@ -70,7 +70,7 @@ func (s *Server) replay(ctx context.Context, d *database, in *ReplayID) (*Replay
 	return replayOf(&job), nil
 }
 
-// ReplayAct names a replay and says why something is done to it.
+// ReplayAct is a request to pause, resume or cancel a replay.
 type ReplayAct struct {
 	ReplayID
 	Body *Reason
@@ -108,8 +108,8 @@ func (s *Server) setReplay(ctx context.Context, d *database, in *ReplayAct, stat
 	return &Done{Count: job.Total, Command: d.command("replay "+verb, append([]string{number}, reason(in.Body.why())...)...), Job: replayOf(&job)}, nil
 }
 
-// carryOn runs a replay behind the requests. One that is under way when the console ends is left paused: another can go on
-// with it.
+// carryOn runs a replay in the background. If the console stops, it leaves the replay paused, so
+// that another process can resume it.
 func (s *Server) carryOn(d *database, job admin.Job) {
 	s.work.start(func(ctx context.Context) {
 		_, err := d.Replays.RunReplay(ctx, job.ID, func(admin.Job) {})
@@ -118,13 +118,13 @@ func (s *Server) carryOn(d *database, job admin.Job) {
 		}
 		log := s.cfg.Logger.With("database", d.Name, "replay", job.ID)
 		if ctx.Err() == nil {
-			log.Error("console: a replay has failed", "err", s.scrub(err.Error()), "next", d.command("replay resume", strconv.FormatInt(job.ID, 10)))
+			log.Error("console: replay failed", "err", s.scrub(err.Error()), "next", d.command("replay resume", strconv.FormatInt(job.ID, 10)))
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		if err := d.Replays.SetReplay(ctx, admin.By{Who: job.By.Who, Why: "the console has ended"}, job.ID, "paused"); err != nil {
-			log.Error("console: a replay could not be paused", "err", s.scrub(err.Error()))
+		if err := d.Replays.SetReplay(ctx, admin.By{Who: job.By.Who, Why: "the console has stopped"}, job.ID, "paused"); err != nil {
+			log.Error("console: replay not paused", "err", s.scrub(err.Error()))
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider/internal/phrase"
 )
 
-// NewReplay says which messages are to be sent again.
+// NewReplay is a request to start a replay.
 type NewReplay struct {
 	DB
 	Body struct {
@@ -82,7 +82,7 @@ func (d *database) replayCommand(f *admin.Filter, force bool, rate int, why stri
 	return d.command("replay --all", slices.Concat(chosenBy(f), flags)...)
 }
 
-// replayDead sends many dead letters again.
+// replayDead starts a replay of dead letters.
 func (s *Server) replayDead(ctx context.Context, d *database, filter admin.Filter, rate int, why string, done *Done) (*Done, error) {
 	return s.start(ctx, d, admin.Replay{Filter: filter, Dead: true, Rate: rate}, why, done)
 }

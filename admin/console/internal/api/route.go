@@ -12,11 +12,11 @@ import (
 	"github.com/postrider/postrider/admin/console/auth"
 )
 
-// Route is one of the API: what it answers, and to whom.
+// Route is a route of the API, with the roles that it needs.
 type Route struct {
 	Method, Path string
-	Least        auth.Role            // that may ask for it
-	Acts         map[string]auth.Role // of some values of "act" in the body, the least that may do that
+	Least        auth.Role            // the lowest role that may call it
+	Acts         map[string]auth.Role // for some values of "act" in the body, the lowest role that may do that
 }
 
 // Routes returns all routes.
@@ -34,13 +34,13 @@ type route struct {
 	register func(s *Server, api huma.API, op huma.Operation)
 }
 
-// timeLimit is for a whole request, but those that stream.
+// timeLimit is the time limit of a request, except for streams.
 const timeLimit = 10 * time.Second
 
-// answer is what huma sends.
+// answer is a response of huma.
 type answer[T any] struct{ Body T }
 
-// handle makes a route of a method of [Server].
+// handle converts a method of [Server] to a route.
 func handle[I any, P interface {
 	*I
 	named() string
@@ -69,7 +69,7 @@ func handleFor[I any, P interface {
 	}
 }
 
-// operation describes a route, and lets only those in who may.
+// operation returns the description of a route, with a middleware that checks the role.
 func (s *Server) operation(api huma.API, r route) huma.Operation {
 	words := strings.FieldsFunc(r.Path, func(c rune) bool { return strings.ContainsRune("/{}", c) })
 	op := huma.Operation{
@@ -95,7 +95,7 @@ func (s *Server) admit(least auth.Role) func(huma.Context, func(huma.Context)) {
 		var refused *Failure
 		switch {
 		case !ok:
-			refused = failf(http.StatusUnauthorized, "sign in", "nobody is signed in")
+			refused = failf(http.StatusUnauthorized, "sign in", "you are not signed in")
 		case !who.Role.May(least):
 			refused = forbidden(least)
 		default:
@@ -104,15 +104,15 @@ func (s *Server) admit(least auth.Role) func(huma.Context, func(huma.Context)) {
 		}
 		ctx.SetHeader("Content-Type", "application/problem+json")
 		ctx.SetStatus(refused.Status)
-		_ = json.NewEncoder(ctx.BodyWriter()).Encode(refused) // the client is gone
+		_ = json.NewEncoder(ctx.BodyWriter()).Encode(refused) // the client may have disconnected
 	}
 }
 
 func forbidden(least auth.Role) *Failure {
-	return failf(http.StatusForbidden, "ask somebody with the role "+string(least), "this needs the role %s", least)
+	return failf(http.StatusForbidden, "ask a user with the role "+string(least), "this needs the role %s", least)
 }
 
-// permit checks what the table says of an act.
+// permit checks the role that the table requires for an act.
 func permit(ctx context.Context, method, path, act string) error {
 	who, _ := auth.From(ctx)
 	for i := range table {
@@ -125,9 +125,9 @@ func permit(ctx context.Context, method, path, act string) error {
 	return nil
 }
 
-// write sends a failure outside of huma.
+// write sends a failure from a handler outside of huma.
 func write(w http.ResponseWriter, f *Failure) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(f.Status)
-	_ = json.NewEncoder(w).Encode(f) // the client is gone
+	_ = json.NewEncoder(w).Encode(f) // the client may have disconnected
 }

@@ -21,7 +21,7 @@ func (s *Server) sagaOf(i *saga.Instance) SagaRow {
 	return SagaRow{i.Name, i.ID, i.Status, i.Started.UTC(), i.Finished.UTC(), s.shown(i.Cause)}
 }
 
-// SagaFilter chooses sagas.
+// SagaFilter selects sagas.
 type SagaFilter struct {
 	DB
 	Name   string        `query:"name"`
@@ -33,7 +33,7 @@ func (f *SagaFilter) admin() saga.Filter {
 	return saga.Filter{Name: f.Name, ID: f.ID, Statuses: f.Status}
 }
 
-// Sagas asks for a page of sagas.
+// Sagas is a request for a page of sagas.
 type Sagas struct {
 	SagaFilter
 	Paging
@@ -79,7 +79,7 @@ func (s *Server) sagaCount(ctx context.Context, d *database, in *SagaFilter) (ma
 	return byName(counts), nil
 }
 
-// Saga is all there is to know of a saga.
+// Saga is a saga with all details.
 type Saga struct {
 	SagaRow
 	Steps   []SagaStep   `json:"steps"`
@@ -88,7 +88,7 @@ type Saga struct {
 	Command string       `json:"command"`
 }
 
-// SagaStep is one step.
+// SagaStep is a step of a saga.
 type SagaStep struct {
 	Name        string     `json:"name"`
 	State       saga.State `json:"state"`
@@ -102,7 +102,7 @@ type SagaStep struct {
 	Compensates bool       `json:"compensates" doc:"there is something to undo, or was"`
 }
 
-// SagaSignal is a message to a step that waits.
+// SagaSignal is a signal to a waiting step.
 type SagaSignal struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
@@ -147,7 +147,7 @@ func (s *Server) stepOf(i *saga.Instance, n int) SagaStep {
 		Name: step.Name, State: step.State, After: []string{}, Attempts: step.Attempts, Due: step.Due.UTC(), Error: s.shown(step.Error),
 		Started: step.Reached.UTC(), Finished: step.Ended.UTC(), Compensates: step.Order > 0,
 	}
-	stage := -1 // the one before
+	stage := -1 // the stage before this one
 	for m := range i.Steps {
 		if other := &i.Steps[m]; other.Stage < step.Stage && other.Stage > stage {
 			stage = other.Stage
@@ -163,12 +163,12 @@ func (s *Server) stepOf(i *saga.Instance, n int) SagaStep {
 		out.Current = !i.Status.Finished()
 	case saga.StepUndone:
 		out.Finished = step.Undone.UTC()
-	default: // as it is written
+	default: // as stored
 	}
 	return out
 }
 
-// SagaAct says what is to be done to a saga.
+// SagaAct is a request to apply an action to a saga.
 type SagaAct struct {
 	SagaID
 	Body struct {
@@ -197,7 +197,7 @@ func (s *Server) sagaAct(ctx context.Context, d *database, in *SagaAct) (*Done, 
 	}
 	show := d.commandOn("saga show", in.ID, "--name", in.Name)
 	if !done {
-		return nil, failf(409, show, "there is nothing to %s: nothing has failed there, or it is running at this moment", b.Act)
+		return nil, failf(409, show, "there is nothing to %s: nothing has failed there, or a step is running at this moment", b.Act)
 	}
 	s.acted(ctx, d, "saga "+string(b.Act), b.Why, "saga", in.Name, "id", in.ID, "step", b.Step)
 	return &Done{Count: 1, Command: d.commandOn("saga "+string(b.Act), in.ID, append(flags, reason(b.Why)...)...)}, nil

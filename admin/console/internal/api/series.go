@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider/admin/console/internal/live"
 )
 
-// SeriesOf asks for the last minutes.
+// SeriesOf is a request for the samples of the last minutes.
 type SeriesOf struct {
 	DB
 	Minutes int `query:"minutes" minimum:"1" maximum:"1440" default:"15"`

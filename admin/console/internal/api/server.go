@@ -1,5 +1,5 @@
-// Package api is the console's JSON API, described by the OpenAPI document that it serves. Who may do what is decided by the
-// one table of its routes, and nowhere else.
+// Package api implements the console's JSON API, with an OpenAPI document that it serves. The table
+// of routes alone decides which role may do what.
 package api
 
 import (
@@ -19,22 +19,22 @@ import (
 	"github.com/postrider/postrider/admin/console/redact"
 )
 
-// Config is what a [Server] needs. Nothing has a default.
+// Config configures a [Server]. There are no defaults.
 type Config struct {
 	Databases []source.Database
 	Relays    func() []source.Relay // of this process
-	Payloads  auth.Role             // the least that sees payloads
+	Payloads  auth.Role             // the lowest role that may see payloads
 	Redact    *redact.Rules
-	Proxies   []netip.Prefix // believed when they say for whom they ask
+	Proxies   []netip.Prefix // trusted to set the client's address
 	TraceURL  string
 	Version   string
 	Sample    time.Duration
 	Meter     *live.Meter
-	Scrub     func(string) string // takes secrets out of a text
+	Scrub     func(string) string // removes secrets from a text
 	Logger    *slog.Logger
 }
 
-// Server answers the API, at paths that begin with "/api/". It is safe for concurrent use.
+// Server serves the API, at paths that begin with "/api/". It is safe for concurrent use.
 type Server struct {
 	cfg       Config
 	databases []*database
@@ -63,7 +63,8 @@ func New(cfg Config) *Server {
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Run samples the databases and does what takes long, until ctx ends. It returns when all of it has ended.
+// Run samples the databases and runs background work until ctx ends. It returns when all of it has
+// stopped.
 func (s *Server) Run(ctx context.Context) {
 	for _, d := range s.databases {
 		if d.watch != nil {
@@ -80,9 +81,9 @@ func (s *Server) scrub(text string) string { return s.cfg.Scrub(text) }
 
 func (s *Server) routes() {
 	cfg := huma.DefaultConfig("Postrider console", "1")
-	cfg.OpenAPI.Info.Description = "What the console shows and does. Every request takes db, the name of a database; " +
-		"without it the first one is meant. Errors are application/problem+json."
-	cfg.OpenAPI.Servers = []*huma.Server{{URL: "/api/v1", Description: "below the path that the console is mounted at"}}
+	cfg.OpenAPI.Info.Description = "The API of the console. Every request takes db, the name of a database; " +
+		"the default is the first one. Errors are application/problem+json."
+	cfg.OpenAPI.Servers = []*huma.Server{{URL: "/api/v1", Description: "below the path of the console"}}
 	cfg.OpenAPIPath, cfg.DocsPath, cfg.SchemasPath, cfg.CreateHooks = "", "", "", nil
 	cfg.Transformers = []huma.Transformer{worded}
 	api := humago.NewWithPrefix(s.mux, "/api/v1", cfg)
@@ -97,10 +98,10 @@ func (s *Server) routes() {
 	})
 }
 
-// database is one of those shown.
+// database is a database of the console.
 type database struct {
 	*source.Database
-	oneOfMany bool        // commands have to name it
+	oneOfMany bool        // commands must name it
 	watch     *live.Watch // nil without gauges
 	vitals    kept[Vitals]
 	doctor    kept[Checkup]
@@ -159,7 +160,7 @@ func (s *Server) database(name string) (*database, error) {
 	return nil, absent("there is no database %q", name)
 }
 
-// has returns a part of a database, or a failure if there is none.
+// has returns a part of a database, or a failure if the database does not have it.
 func has[T comparable](part T, what string) (T, error) {
 	var none T
 	if part == none {

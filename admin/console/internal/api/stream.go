@@ -16,11 +16,12 @@ import (
 const (
 	heartbeat   = 15 * time.Second
 	writeWithin = 10 * time.Second
-	// streamLife is for how long a stream goes on. The browser comes again by itself, and is asked again who it is.
+	// streamLife is the maximum duration of a stream. The browser then reconnects by itself, and is
+	// authenticated again.
 	streamLife = 30 * time.Minute
 )
 
-// stream makes a route of a method that sends events until it returns.
+// stream converts a method that sends events until it returns to a route.
 func stream[I any, P interface {
 	*I
 	named() string
@@ -46,16 +47,16 @@ func stream[I any, P interface {
 				defer f.leave()
 				out := &sender{w: w, control: http.NewResponseController(w)}
 				if out.begin() == nil {
-					_ = f.send(ctx, out) // the client is gone, and comes again if it wants to
+					_ = f.send(ctx, out) // an error means that the client has disconnected
 				}
 			}}, nil
 		})
 	}
 }
 
-// following is a stream that was opened.
+// following is an open stream.
 type following struct {
-	send  func(ctx context.Context, out *sender) error // until it ends
+	send  func(ctx context.Context, out *sender) error // returns when the stream ends
 	leave func()
 }
 
@@ -69,13 +70,13 @@ func (s *sender) begin() error {
 	h := s.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // a proxy must not hold events back
+	h.Set("X-Accel-Buffering", "no") // a proxy must not buffer events
 	s.w.WriteHeader(http.StatusOK)
 	return s.write("retry: 2000\n\n")
 }
 
 func (s *sender) write(text string) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeWithin)) // not every writer has one
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeWithin)) // not every writer supports deadlines
 	if _, err := s.w.Write([]byte(text)); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (s *sender) write(text string) error {
 
 func (s *sender) beat() error { return s.write(": still here\n\n") }
 
-// send writes an event. The data is JSON, and so has no line break.
+// send writes an event. Its data is JSON on one line.
 func (s *sender) send(e live.Event) error {
 	id := ""
 	if e.ID > 0 {
@@ -93,7 +94,7 @@ func (s *sender) send(e live.Event) error {
 	return s.write(fmt.Sprintf("%sevent: %s\ndata: %s\n\n", id, e.Name, e.Data))
 }
 
-// EventsOf asks for what is new.
+// EventsOf is a request for the stream of samples.
 type EventsOf struct {
 	DB
 	Last int64 `header:"Last-Event-ID" doc:"of the last sample that was received: those after it are sent"`
@@ -114,7 +115,7 @@ func (s *Server) events(_ context.Context, d *database, in *EventsOf, client str
 	}, nil
 }
 
-// pass sends what a watcher gets.
+// pass sends the events of a watcher.
 func pass(ctx context.Context, from *live.Watcher, out *sender) error {
 	for _, e := range from.First {
 		if err := out.send(e); err != nil {

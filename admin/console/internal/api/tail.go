@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Tail asks for messages as they are enqueued.
+// Tail is a request for the stream of messages as they are enqueued.
 type Tail struct {
 	DB
 	Feed   string `query:"feed"`
@@ -24,10 +24,10 @@ type Tail struct {
 
 const (
 	tailEvery = time.Second
-	tailPage  = 200 // of a busier log this many are shown a second
+	tailPage  = 200 // the maximum number of messages per second that are shown
 
-	tailBack = time.Minute      // how far a look goes back,
-	tailKeep = 10 * time.Minute // and at most where a message that was shown has not come to its end
+	tailBack = time.Minute      // how far a query goes back,
+	tailKeep = 10 * time.Minute // and at most, to include a shown message that is not delivered yet
 )
 
 func (s *Server) tail(ctx context.Context, d *database, in *Tail, client string) (*following, error) {
@@ -50,8 +50,8 @@ func (s *Server) tail(ctx context.Context, d *database, in *Tail, client string)
 	}, nil
 }
 
-// follow sends what it has not seen, and again what has changed since. It looks at a whole page each time, because a transaction may commit
-// after one that began later.
+// follow sends new messages, and those whose state has changed. Each query reads a whole page,
+// because a transaction may commit after one that began later.
 func (s *Server) follow(ctx context.Context, log admin.Log, filter admin.Filter, out *sender) error {
 	ctx, stop := s.work.until(ctx)
 	defer stop()
@@ -64,7 +64,7 @@ func (s *Server) follow(ctx context.Context, log admin.Log, filter admin.Filter,
 			return err
 		}
 		now := make(map[int64][sha256.Size]byte, len(page.Items))
-		filter.Since = time.Now().Add(-tailBack) // what is older was seen, or nobody waits for it any more
+		filter.Since = time.Now().Add(-tailBack) // older messages were shown
 		for i := range slices.Backward(page.Items) {
 			m := &page.Items[i]
 			data, err := json.Marshal(s.rowOf(m))

@@ -2,7 +2,7 @@ package api
 
 import "strings"
 
-// longest is how much of an error is shown.
+// longest is the maximum length of an error that is shown, in bytes.
 const longest = 4 << 10
 
 func cut(text string) string {
@@ -12,10 +12,10 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
-// shown is an error as it is shown to all: without secrets, and not too long.
+// shown returns an error without secrets, cut to a maximum length.
 func (s *Server) shown(text string) string { return cut(s.scrub(text)) }
 
-// byName are counts as JSON has them.
+// byName converts counts for JSON.
 func byName[S ~string](counts map[S]int) map[string]int {
 	out := make(map[string]int, len(counts))
 	for name, n := range counts {

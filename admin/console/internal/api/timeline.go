@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Step is one thing that has happened to a message, or will.
+// Step is a past or future event in the life of a message.
 type Step struct {
 	At     time.Time `json:"at,omitzero"`
 	Kind   string    `json:"kind" enum:"occurred,enqueued,scheduled,attempt,set_aside,dead,parked,published,received,acted,due"`
@@ -19,14 +19,15 @@ type Step struct {
 	Detail string    `json:"detail,omitempty"`
 }
 
-// timeline puts all that is known of a message in order of time. What has no time comes last.
+// timeline returns everything that is known of a message in the order of time. Steps without a time
+// come last.
 func timeline(j *Journey) []Step {
 	steps := []Step{}
 	add := func(at time.Time, kind, where, text, detail string) {
 		steps = append(steps, Step{at, kind, where, text, detail})
 	}
 	if m := &j.Message; !m.OccurredAt.IsZero() && (j.EnqueuedAt.IsZero() || m.OccurredAt.Before(j.EnqueuedAt)) {
-		add(m.OccurredAt, "occurred", "", "it happened", "")
+		add(m.OccurredAt, "occurred", "", "occurred", "")
 	}
 	if !j.EnqueuedAt.IsZero() {
 		add(j.EnqueuedAt, "enqueued", "", "written to the log", "")
@@ -37,7 +38,7 @@ func timeline(j *Journey) []Step {
 	for i := range j.Feeds {
 		leg := j.Feeds[i]
 		if slices.ContainsFunc(j.Records, func(e AuditEntry) bool { return e.Feed == leg.Feed && e.At.After(leg.Settled) }) {
-			leg.Settled = time.Time{} // the relay passed it, and an operator had it sent later: when is not known
+			leg.Settled = time.Time{} // the relay passed it, and an operator sent it later, at an unknown time
 		}
 		steps = append(steps, stepsOf(&leg)...)
 	}
@@ -64,7 +65,8 @@ func boolRank(b bool) int {
 	return 0
 }
 
-// stepsOf is what has happened on the way to one feed. Of several attempts only the last is known by its time.
+// stepsOf returns the steps for one feed. Of several attempts, only the time of the last one is
+// known.
 func stepsOf(l *Leg) []Step {
 	var steps []Step
 	where, carried := l.Feed, "relay"
@@ -88,10 +90,10 @@ func stepsOf(l *Leg) []Step {
 	case feeds.StatusPublished:
 		add(l.Settled, "published", "recorded as delivered", "")
 	case feeds.StatusDead:
-		add(last, "dead", "a dead letter: an operator decides", l.LastError)
+		add(last, "dead", "moved to dead letters", l.LastError)
 	case feeds.StatusParked:
 		add(last, "parked", "parked by an operator", "")
-	default: // it is still to come
+	default: // not delivered yet
 	}
 	if !l.AvailableAt.IsZero() && l.Status != feeds.StatusPublished {
 		add(l.AvailableAt, "due", "due", "")

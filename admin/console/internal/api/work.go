@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// work is what goes on behind the requests. What was started before it runs waits for that.
+// work runs background tasks. Tasks that are started before run wait for it.
 type work struct {
 	mu      sync.Mutex
-	ctx     context.Context // while it runs
+	ctx     context.Context // nil before run
 	ended   bool
 	waiting []func(context.Context)
 	all     sync.WaitGroup
@@ -28,7 +28,7 @@ func (w *work) start(f func(context.Context)) {
 	}
 }
 
-// run ends with ctx, and with all that was started.
+// run runs all tasks until ctx ends, and returns when they have stopped.
 func (w *work) run(ctx context.Context) {
 	w.mu.Lock()
 	w.ctx = ctx
@@ -44,7 +44,7 @@ func (w *work) run(ctx context.Context) {
 	w.all.Wait()
 }
 
-// until returns a context that ends with another, or with what goes on behind the requests.
+// until returns a context that also ends when the background tasks stop.
 func (w *work) until(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	w.mu.Lock()

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Client returns the address that a request comes from. What X-Forwarded-For says counts only as far as proxies say it: the
-// list is read from its end, where the nearest proxy has written, up to the first address that is not a proxy.
-// The zero address stands for all that have none, such as users of a Unix socket.
+// Client returns the client's address of a request. It trusts X-Forwarded-For only as far as
+// trusted proxies have written it: it reads the list from the end, where the nearest proxy has
+// appended, up to the first address that is not a proxy. The zero address stands for all clients
+// without one, such as those of a Unix socket.
 func Client(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	at := Peer(r)
 	if !Within(at, proxies) {
@@ -29,7 +30,7 @@ func Client(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	return at
 }
 
-// parseHop reads an address; some proxies add the port.
+// parseHop parses an address, with or without a port.
 func parseHop(s string) (netip.Addr, bool) {
 	if ip, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
 		return ip.Unmap().WithZone(""), true
@@ -47,12 +48,12 @@ func Peer(r *http.Request) netip.Addr {
 	return ap.Addr().Unmap().WithZone("")
 }
 
-// Within reports whether an address is one of those.
+// Within reports whether an address is in one of the prefixes.
 func Within(ip netip.Addr, prefixes []netip.Prefix) bool {
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// Secure reports whether the client has asked by TLS. X-Forwarded-Proto counts if a proxy says so.
+// Secure reports whether the client uses TLS. It trusts X-Forwarded-Proto of trusted proxies.
 func Secure(r *http.Request, proxies []netip.Prefix) bool {
 	if r.TLS != nil {
 		return true

@@ -1,5 +1,6 @@
-// Package guard stands in front of the console. It refuses what none of its users has meant to ask: requests that a web page
-// elsewhere makes a browser send, requests for names that are not the console's, too many of them, and too large ones.
+// Package guard protects the console from requests that its users have not intended: requests that
+// another web site makes a browser send, requests for other host names, too many requests, and too
+// large ones.
 package guard
 
 import (
@@ -14,18 +15,20 @@ import (
 	"time"
 )
 
-// Config says what is let through.
+// Config configures the protection.
 type Config struct {
-	// Hosts are the names under which the console is reached, such as "postrider.example.com". Loopback addresses and
-	// "localhost" always count. Defaults to none others.
+	// Hosts are the host names of the console, such as "postrider.example.com". Loopback addresses
+	// and "localhost" are always allowed. Defaults to none.
 	Hosts []string
-	// Prefix is the path that the console is mounted at. Defaults to "/".
+	// Prefix is the URL path of the console. Defaults to "/".
 	Prefix string
-	// Proxies are the addresses of proxies that are believed when they say for whom they ask. Defaults to none.
+	// Proxies are the addresses of proxies that are trusted to set the client's address. Defaults
+	// to none.
 	Proxies []netip.Prefix
-	// Rate is how many requests a second one client may make, on average; twice as many at once. Defaults to 50.
+	// Rate is the average number of requests per second that one client may make; bursts may be
+	// twice as large. Defaults to 50.
 	Rate float64
-	// Logger is told of refusals and of panics. Defaults to [slog.Default].
+	// Logger logs refused requests and panics. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
 
@@ -33,7 +36,7 @@ const (
 	defaultRate = 50
 	maxClients  = 10_000
 	maxBody     = 1 << 20
-	maxEdit     = 17 << 20 // of a PUT, which carries an edited payload of up to 16 MiB, and what goes with it
+	maxEdit     = 17 << 20 // of a PUT: an edited payload of up to 16 MiB and the rest of the request
 )
 
 type guard struct {
@@ -45,7 +48,7 @@ type guard struct {
 	log     *slog.Logger
 }
 
-// New returns what to wrap around the handler of the console, and around who finds out whom it serves.
+// New returns the middleware, which wraps the console including its authentication.
 func New(cfg Config) func(http.Handler) http.Handler {
 	if cfg.Rate <= 0 {
 		cfg.Rate = defaultRate
@@ -83,12 +86,12 @@ func (g *guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 	g.survive(w, r, next)
 }
 
-// refusal says why a request is not let through, if it is not.
+// refusal returns the response to a request that must be refused, or true if the request may pass.
 func (g *guard) refusal(r *http.Request) (p Problem, ok bool) {
 	if !g.hosts.has(r.Host) {
 		return Problem{
 			Status: http.StatusMisdirectedRequest,
-			Detail: fmt.Sprintf("The console is not known as %q.", clip(r.Host)),
+			Detail: fmt.Sprintf("%q is not a host name of the console.", clip(r.Host)),
 			Next:   "If that is its name, add it to the hosts in its configuration.",
 		}, false
 	}
@@ -96,14 +99,16 @@ func (g *guard) refusal(r *http.Request) (p Problem, ok bool) {
 		return Problem{Status: http.StatusForbidden, Detail: "A page of another site has sent this request."}, false
 	}
 	if safe(r.Method) {
-		// Reading does no harm, and the browser keeps the answer from the other page. But it costs the database work.
+		// The browser does not show the response to the other site, but the request would still
+		// cause load on the database.
 		site := r.Header.Get("Sec-Fetch-Site")
 		if g.isAPI(r.URL.Path) && (site == "cross-site" || site == "same-site") {
 			return Problem{Status: http.StatusForbidden, Detail: "A page of another site has sent this request."}, false
 		}
 		return Problem{}, true
 	}
-	// Forms can send other types from anywhere; for this one a browser asks first, and is told no.
+	// Browsers let any site send a form with another content type. For this one they send a
+	// preflight request, which fails.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return Problem{
 			Status: http.StatusUnsupportedMediaType,
@@ -132,12 +137,12 @@ func bodyLimit(method string) int64 {
 
 func (g *guard) isAPI(path string) bool { return strings.HasPrefix(path, g.prefix+"/api/") }
 
-// private says that answers are not to be kept by anybody.
+// private reports whether responses must not be cached.
 func (g *guard) private(path string) bool {
 	return g.isAPI(path) || strings.HasPrefix(path, g.prefix+"/auth/")
 }
 
-// clip shortens what a stranger has sent, for the log.
+// clip shortens untrusted input for the log.
 func clip(s string) string {
 	if len(s) > 100 {
 		s = strings.ToValidUTF8(s[:100], "") + "…"
@@ -145,12 +150,12 @@ func clip(s string) string {
 	return s
 }
 
-// TooMany answers that a client has asked too often.
+// TooMany responds that a client has sent too many requests.
 func TooMany(w http.ResponseWriter, wait time.Duration) {
 	seconds := int(math.Ceil(wait.Seconds()))
 	w.Header().Set("Retry-After", strconv.Itoa(seconds))
 	Problem{
 		Status: http.StatusTooManyRequests,
-		Detail: fmt.Sprintf("Too many requests from this address. Ask again in %d s.", seconds),
+		Detail: fmt.Sprintf("Too many requests from this address. Try again in %d s.", seconds),
 	}.Write(w)
 }

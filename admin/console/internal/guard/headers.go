@@ -2,12 +2,12 @@ package guard
 
 import "net/http"
 
-// policy lets pages load what the console itself serves, and nothing else: no script that came in with a message can run, and
-// no other site can be told anything.
+// policy lets pages load only what the console itself serves: no script in a message can run, and
+// no data can be sent to another site.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'self'"
 
-// setHeaders tells browsers what pages may do.
+// setHeaders sets the security headers of a response.
 func setHeaders(h http.Header, private bool) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// hosts are the names of the console. A page elsewhere can make a name of its own lead to a loopback address; the browser then
-// takes the console for a part of that page, and shows it all. But it still sends that name.
+// hosts are the host names of the console. Checking them prevents DNS rebinding: another site can
+// resolve a name of its own to a loopback address, and could then read the console, but the browser
+// still sends that name.
 type hosts map[string]bool
 
 func newHosts(names []string) hosts {
@@ -23,7 +24,7 @@ func (h hosts) has(host string) bool {
 	return name != "" && (h[name] || Loopback(host))
 }
 
-// Loopback reports whether a host, with or without a port, is this machine under any circumstances.
+// Loopback reports whether a host, with or without a port, always means this machine.
 func Loopback(host string) bool {
 	name := hostOnly(host)
 	if name == "localhost" {
@@ -33,7 +34,8 @@ func Loopback(host string) bool {
 	return err == nil && ip.Zone() == "" && ip.Unmap().IsLoopback()
 }
 
-// hostOnly is a host without port, brackets and the dot of the root, in lower case; "" if it is none.
+// hostOnly returns a host in lower case, without port, brackets and trailing dot, or "" if it is
+// invalid.
 func hostOnly(host string) string {
 	name := host
 	if h, port, err := net.SplitHostPort(host); err == nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Limiter is a bucket of tokens for each client. It remembers a bounded number of them; when there are more, the rest share
-// one bucket.
+// Limiter limits requests with a token bucket per client. It keeps a bounded number of buckets;
+// further clients share one.
 type Limiter struct {
 	rate, burst float64
 	most        int
@@ -19,16 +19,18 @@ type Limiter struct {
 }
 
 type bucket struct {
-	used float64 // of the burst; 0 is a full bucket
+	used float64 // tokens taken; 0 is a full bucket
 	at   time.Time
 }
 
-// NewLimiter returns a limiter of rate requests a second, and burst at once, for most clients.
+// NewLimiter returns a limiter of rate requests per second, with bursts of burst, for at most most
+// clients.
 func NewLimiter(rate, burst float64, most int) *Limiter {
 	return &Limiter{rate: rate, burst: burst, most: most, buckets: make(map[netip.Addr]bucket)}
 }
 
-// Take counts a request. It returns 0 if it is within the limit, and otherwise how long to wait; then it is not counted.
+// Take counts a request and returns 0 if it is within the limit. Otherwise it returns how long to
+// wait, and does not count the request.
 func (l *Limiter) Take(client netip.Addr, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +44,7 @@ func (l *Limiter) Take(client netip.Addr, now time.Time) time.Duration {
 	return wait
 }
 
-// Wait returns how long a client has to wait until its next request, which it does not count.
+// Wait returns how long a client must wait until its next request, without counting one.
 func (l *Limiter) Wait(client netip.Addr, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +52,7 @@ func (l *Limiter) Wait(client netip.Addr, now time.Time) time.Duration {
 	if !known && len(l.buckets) >= l.most {
 		b = l.rest
 	}
-	b.used++ // of the copy
+	b.used++ // b is a copy
 	return l.over(l.now(b, now))
 }
 
@@ -64,7 +66,7 @@ func (l *Limiter) take(b *bucket, now time.Time) time.Duration {
 	return 0
 }
 
-// now is a bucket after the time that has passed.
+// now returns the bucket refilled for the time that has passed.
 func (l *Limiter) now(b bucket, now time.Time) bucket {
 	passed := now.Sub(b.at).Seconds()
 	return bucket{used: max(0, b.used-max(0, passed)*l.rate), at: now}
@@ -77,8 +79,8 @@ func (l *Limiter) over(b bucket) time.Duration {
 	return max(time.Millisecond, time.Duration((b.used-l.burst)/l.rate*float64(time.Second)))
 }
 
-// sweep forgets clients whose buckets are full again, and reports whether there is room. It looks at all of them, so it does
-// that once a second at most.
+// sweep removes clients with full buckets, and reports whether there is room. It runs at most once
+// a second, because it visits all clients.
 func (l *Limiter) sweep(now time.Time) bool {
 	if now.Sub(l.swept) >= time.Second {
 		l.swept = now
@@ -91,7 +93,8 @@ func (l *Limiter) sweep(now time.Time) bool {
 	return len(l.buckets) < l.most
 }
 
-// network is what one client can be assumed to hold: the whole of the smallest network that IPv6 gives to a customer.
+// network returns the network that one client is assumed to control: for IPv6 the /64, the smallest
+// that customers get.
 func network(ip netip.Addr) netip.Addr {
 	if ip.Is6() && !ip.Is4In6() {
 		if p, err := ip.Prefix(64); err == nil {

@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// survive serves a request, and answers for a handler that panics. The stack is for the log only: it tells strangers too much.
+// survive serves a request, and responds if the handler panics. The stack goes to the log only.
 func (g *guard) survive(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	seen := &writer{ResponseWriter: w}
 	defer func() {
@@ -18,20 +18,20 @@ func (g *guard) survive(w http.ResponseWriter, r *http.Request, next http.Handle
 		if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(http.ErrAbortHandler)
 		}
-		g.log.ErrorContext(r.Context(), "console: a handler has panicked", "panic", fmt.Sprint(cause), "method", r.Method,
+		g.log.ErrorContext(r.Context(), "console: handler panicked", "panic", fmt.Sprint(cause), "method", r.Method,
 			"path", clip(r.URL.Path), "stack", string(debug.Stack()))
 		if seen.begun {
-			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+			panic(http.ErrAbortHandler) // abort the connection, so that a partial response does not look complete
 		}
 		Problem{
 			Status: http.StatusInternalServerError,
-			Detail: "The console has made a mistake. Its log says more.",
+			Detail: "Internal error. See the log of the console.",
 		}.Write(w)
 	}()
 	next.ServeHTTP(seen, r)
 }
 
-// writer knows whether the answer has begun.
+// writer records whether the response has begun.
 type writer struct {
 	http.ResponseWriter
 	begun bool
@@ -47,10 +47,10 @@ func (w *writer) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// Flush is for streams; they may also use [http.ResponseController].
+// Flush implements [http.Flusher] for streams, which may also use [http.ResponseController].
 func (w *writer) Flush() {
 	w.begun = true
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // the client is gone, or there is nothing to flush
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // an error means that the client has disconnected
 }
 
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Problem is an error as the API answers it (RFC 9457).
+// Problem is an error response of the API (RFC 9457).
 type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -14,7 +14,7 @@ type Problem struct {
 	Next   string `json:"next,omitempty"` // the step that helps
 }
 
-// Write sends the problem. Type and Title are those of the status if they are empty.
+// Write sends the problem. An empty Type or Title is set from the status.
 func (p Problem) Write(w http.ResponseWriter) {
 	if p.Type == "" {
 		p.Type = "about:blank"
@@ -29,5 +29,5 @@ func (p Problem) Write(w http.ResponseWriter) {
 	h.Del("Content-Encoding")
 	h.Del("ETag")
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // the client is gone
+	_ = json.NewEncoder(w).Encode(p) // the client may have disconnected
 }

@@ -1,3 +1,4 @@
-// Package live watches databases for the console: it samples their gauges, keeps the last day of them, and hands each new
-// sample to whoever watches. However many watch, a database is asked once.
+// Package live samples databases for the console. It keeps the samples of the last day, and sends
+// each new sample to all watchers. The load on a database does not depend on the number of
+// watchers.
 package live

@@ -11,7 +11,7 @@ const (
 	coarse    = int64(60) // seconds
 )
 
-// ring keeps the last samples of a fixed number.
+// ring keeps a fixed number of the latest samples.
 type ring struct {
 	all  []Sample
 	next int // where the next one goes, once all is full
@@ -37,13 +37,14 @@ func (r *ring) after(t int64, f func(Sample)) {
 	}
 }
 
-// history keeps every sample of the last minutes, and one a minute of the last day. It is safe for concurrent use.
+// history keeps every sample of the last minutes, and one per minute of the last day. It is safe
+// for concurrent use.
 type history struct {
 	step int // seconds
 
 	mu           sync.Mutex
 	fine, coarse *ring
-	minute       Sample // the one under way
+	minute       Sample // the incomplete one
 	parts        int    // samples in it
 }
 
@@ -78,12 +79,12 @@ func (h *history) add(s Sample) {
 	mean(&m.Enqueued, s.Enqueued)
 	mean(&m.Published, s.Published)
 	mean(&m.Failed, s.Failed)
-	// What was bad for a moment must not vanish.
+	// Use the maximum, so that short peaks remain visible.
 	m.Pending, m.Oldest = larger(m.Pending, s.Pending), larger(m.Oldest, s.Oldest)
 	m.P50, m.P95, m.P99 = larger(m.P50, s.P50), larger(m.P95, s.P95), larger(m.P99, s.P99)
 }
 
-// since returns every sample that is kept and later than t, oldest first.
+// since returns every sample later than t, oldest first.
 func (h *history) since(t int64) []Sample {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,7 +93,8 @@ func (h *history) since(t int64) []Sample {
 	return all
 }
 
-// series returns the last minutes: finely if they are few. Where nothing was sampled for long, a blank says so.
+// series returns the samples of the last minutes, with all samples if the period is short. It
+// inserts a blank sample in each long gap.
 func (h *history) series(minutes int, now time.Time) *Series {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,13 +6,13 @@ import (
 )
 
 var (
-	// ErrCrowded means that too many watch already, in all or from one place.
-	ErrCrowded = errors.New("live: too many watch already")
-	// ErrClosed means that nobody samples any more.
+	// ErrCrowded means that there are too many watchers, in total or of one client.
+	ErrCrowded = errors.New("live: too many watchers")
+	// ErrClosed means that the watch has stopped.
 	ErrClosed = errors.New("live: closed")
 )
 
-// Hub bounds how many may watch at the same time.
+// Hub limits the number of watchers.
 type Hub struct {
 	most, each int
 
@@ -21,10 +21,10 @@ type Hub struct {
 	byClient map[string]int
 }
 
-// NewHub returns a hub for most watchers in all, and each from one client.
+// NewHub returns a hub for at most most watchers in total, and each per client.
 func NewHub(most, each int) *Hub { return &Hub{most: most, each: each, byClient: make(map[string]int)} }
 
-// Enter counts a watcher in, until leave is called.
+// Enter counts a watcher until leave is called.
 func (h *Hub) Enter(client string) (leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -43,23 +43,24 @@ func (h *Hub) Enter(client string) (leave func(), err error) {
 	}), nil
 }
 
-// Event is one message to a watcher.
+// Event is an event for watchers.
 type Event struct {
-	ID   int64 // 0: it cannot be asked for again
+	ID   int64 // 0: the event cannot be resumed from
 	Name string
 	Data []byte
 }
 
-// room is how many events a watcher may be behind before it is dropped.
+// room is the number of events by which a watcher may lag before it is dropped.
 const room = 16
 
-// Watcher gets what is new.
+// Watcher receives the events of a [Watch].
 type Watcher struct {
-	// First is what it has missed, and how things stand.
+	// First are the events that it has missed, and the latest report.
 	First  []Event
 	events chan Event
 	leave  func()
 }
 
-// Events are what comes after First. The channel is closed when the watcher was too slow, or nobody samples any more.
+// Events returns the channel of events after First. It is closed when the watcher is too slow, or
+// the watch stops.
 func (w *Watcher) Events() <-chan Event { return w.events }

@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	slots   = 1024 // seconds that are remembered
-	sub     = 8    // buckets for each power of two: a percentile is off by at most an eighth
+	slots   = 1024 // seconds that are kept
+	sub     = 8    // buckets per power of two: a percentile is off by at most an eighth
 	buckets = 20 * sub
 )
 
-// Meter measures the time from the enqueueing of messages to their confirmation, in the relays of this process. It is a
-// [postrider.Observer] that only looks at what is published. Its zero value is ready, and safe for concurrent use.
+// Meter measures the time from enqueue to confirmation in the relays of this process. It is a
+// [postrider.Observer] that only observes publishing. Its zero value is ready, and safe for
+// concurrent use.
 type Meter struct {
-	turn    sync.Mutex // held to begin a second
+	turn    sync.Mutex // held to reuse a slot
 	seconds [slots]second
 }
 
@@ -58,7 +59,7 @@ func (m *Meter) note(now time.Time, msgs []postrider.Message, errs []error) {
 			failed++
 			continue
 		}
-		if msgs[i].ID[6]>>4 == 7 { // others do not tell their time
+		if msgs[i].ID[6]>>4 == 7 { // other versions of UUIDs contain no time
 			s.counts[bucket(ms-msgs[i].ID.Time().UnixMilli())].Add(1)
 		}
 	}
@@ -67,7 +68,7 @@ func (m *Meter) note(now time.Time, msgs []postrider.Message, errs []error) {
 	}
 }
 
-// second returns the slot of a second, emptied if it was that of one long ago.
+// second returns the slot of a second, and clears it if it was used for an earlier one.
 func (m *Meter) second(at int64) *second {
 	s := &m.seconds[at%slots]
 	if s.at.Load() == at {
@@ -85,7 +86,7 @@ func (m *Meter) second(at int64) *second {
 	return s
 }
 
-// bucket returns the bucket of a time in milliseconds.
+// bucket returns the bucket of a duration in milliseconds.
 func bucket(ms int64) int {
 	if ms < sub {
 		return int(max(0, ms))
@@ -94,7 +95,7 @@ func bucket(ms int64) int {
 	return min(buckets-1, (exponent+1)*sub+int(ms>>exponent)-sub)
 }
 
-// middle returns the time in seconds that stands for a bucket.
+// middle returns the duration in seconds that represents a bucket.
 func middle(b int) float64 {
 	if b < sub {
 		return float64(b) / 1000
@@ -104,14 +105,15 @@ func middle(b int) float64 {
 	return (float64(low) + float64(int64(1)<<exponent)/2) / 1000
 }
 
-// Latency is how long messages took in some seconds.
+// Latency is the distribution of latencies in a period.
 type Latency struct {
 	Count         int64
 	Failed        int64
 	P50, P95, P99 Value // seconds
 }
 
-// Between returns how long messages took that were confirmed after one second, up to and with another.
+// Between returns the latency of messages that were confirmed after one second, up to and including
+// another.
 func (m *Meter) Between(after, until int64) Latency {
 	var counts [buckets]int64
 	l := Latency{P50: Unknown(), P95: Unknown(), P99: Unknown()}

@@ -8,20 +8,20 @@ import (
 	"github.com/postrider/postrider/admin/console/internal/source"
 )
 
-// counts are numbers whose growth is a rate.
+// counts are counters from which rates are computed.
 type counts struct {
 	at        time.Time
 	enqueued  int64
 	failed    int64
-	relays    bool // there are any in this process, so that failed is known
+	relays    bool // this process has relays, so failed is known
 	delivered map[string]delivered
 }
 
-// delivered is how much a feed has delivered.
+// delivered is the progress of a feed.
 type delivered struct {
 	published int64 // by the relays of this process
-	local     bool  // it has no others
-	left      int64 // what it has not delivered of the log, with what is deferred
+	local     bool  // no other process serves it
+	left      int64 // undelivered messages, including deferred ones
 }
 
 func count(s *admin.Standing, relays []source.Relay) counts {
@@ -47,14 +47,15 @@ func count(s *admin.Standing, relays []source.Relay) counts {
 	return c
 }
 
-// rates are messages a second.
+// rates are in messages per second.
 type rates struct {
 	enqueued, published, failed Value
 	feeds                       map[string]Value // published
 }
 
-// since returns how fast the numbers have grown. What relays of this process have published they know exactly; of others it
-// is what was enqueued and no longer waits.
+// since returns the rates since an earlier sample. For feeds that only relays of this process serve
+// it uses their exact counters. For others it estimates: messages enqueued minus the growth of the
+// backlog.
 func (c *counts) since(before *counts) rates {
 	r := rates{Unknown(), Unknown(), Unknown(), make(map[string]Value)}
 	seconds := 0.0

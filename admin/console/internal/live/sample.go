@@ -1,6 +1,7 @@
 package live
 
-// Sample is what one look at a database has shown. Rates are messages a second since the look before, times are seconds.
+// Sample is one sample of a database. Rates are messages per second since the previous sample,
+// times are in seconds.
 type Sample struct {
 	T         int64 `json:"t" doc:"Unix seconds"`
 	Enqueued  Value `json:"enqueued"`
@@ -18,7 +19,7 @@ func blank(t int64) Sample {
 	return Sample{t, u, u, u, u, u, u, u, u}
 }
 
-// Series are samples by column: arrays of equal length.
+// Series are samples in columns: arrays of equal length.
 type Series struct {
 	Step      int     `json:"step" doc:"seconds from one to the next"`
 	T         []int64 `json:"t"`

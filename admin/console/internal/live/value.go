@@ -7,16 +7,16 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Value is a number that may be unknown: null in JSON, and NaN here.
+// Value is a number that may be unknown, which is NaN here and null in JSON.
 type Value float64
 
-// Unknown is the value of what is not known.
+// Unknown returns the unknown value.
 func Unknown() Value { return Value(math.NaN()) }
 
 // Known reports whether the value is known.
 func (v Value) Known() bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }
 
-// MarshalJSON writes a number of at most six digits, or null.
+// MarshalJSON encodes a number with at most six digits, or null.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if !v.Known() {
 		return []byte("null"), nil
@@ -27,7 +27,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(v), 'g', 6, 64), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON decodes what MarshalJSON encodes.
 func (v *Value) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		*v = Unknown()
@@ -43,7 +43,7 @@ func (Value) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeNumber, Nullable: true}
 }
 
-// larger returns the larger of two values, or the one that is known.
+// larger returns the larger of two values, or the known one.
 func larger(a, b Value) Value {
 	if !a.Known() || b.Known() && b > a {
 		return b

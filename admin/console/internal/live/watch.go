@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	attention = time.Minute      // for how long after somebody has looked samples come often
-	seldom    = 15 * time.Second // how often they come otherwise
-	patience  = 5 * time.Second  // with a database that does not answer
+	attention    = time.Minute      // how long after a request samples are frequent
+	seldom       = 15 * time.Second // interval of samples otherwise
+	queryTimeout = 5 * time.Second
 )
 
-// Config says what is watched.
+// Config configures a [Watch].
 type Config struct {
 	Gauges admin.Gauges
-	// Relays returns those of this process that serve the database. Nil if there are none.
+	// Relays returns the relays of this process that serve the database. Nil if there are none.
 	Relays func() []source.Relay
 	Meter  *Meter
 	Hub    *Hub
-	// Every is the time between two looks as long as anybody is interested.
+	// Every is the interval of samples while there are requests or watchers.
 	Every time.Duration
-	// Report makes of a look what watchers get as the event "overview" whenever it has changed. It is not compared by the
-	// time of the look. Nil if there is no such event.
+	// Report converts a look to the event "overview", which watchers receive when unchanging
+	// differs from the previous one. Nil for no such event.
 	Report func(ctx context.Context, l *Look) (unchanging, whole any)
 	Logger *slog.Logger
 }
 
-// Look is what was seen at one moment.
+// Look is the state of a database at one time.
 type Look struct {
 	At       time.Time       // by this machine's clock
-	Standing *admin.Standing // the last that is known; nil if there is none
-	Err      error           // why it is not that of this moment
+	Standing *admin.Standing // the latest known; nil if there is none
+	Err      error           // why Standing is older than At, or missing
 	Relays   []source.Relay  // of this process
 	Rates    map[string]Value
 }
@@ -45,14 +45,14 @@ type Look struct {
 type Watch struct {
 	cfg     Config
 	history *history
-	turn    chan struct{} // held by whoever looks
+	turn    chan struct{} // held during a query
 	woken   chan struct{}
 
 	mu       sync.Mutex
 	last     *Look
-	stale    bool      // somebody has changed something since
-	asked    time.Time // when anybody was last interested
-	counts   *counts   // of the last look that was answered
+	stale    bool      // something has changed since last
+	asked    time.Time // time of the last request
+	counts   *counts   // of the last successful query
 	sampled  int64     // the second of the last sample
 	report   Event
 	reported string
@@ -60,7 +60,7 @@ type Watch struct {
 	closed   bool
 }
 
-// NewWatch returns a watch. Nothing is looked at before Run or Latest.
+// NewWatch returns a watch. It does not query before Run or Latest.
 func NewWatch(cfg Config) *Watch {
 	return &Watch{
 		cfg: cfg, history: newHistory(cfg.Every), turn: make(chan struct{}, 1), woken: make(chan struct{}, 1),
@@ -68,7 +68,7 @@ func NewWatch(cfg Config) *Watch {
 	}
 }
 
-// Run samples until ctx ends, and then lets all watchers go.
+// Run samples until ctx ends, and then drops all watchers.
 func (w *Watch) Run(ctx context.Context) {
 	defer w.close()
 	timer := time.NewTimer(0)
@@ -100,7 +100,7 @@ func (w *Watch) pause() time.Duration {
 	return seldom
 }
 
-// interest makes samples come often for a while after somebody has asked. The caller holds w.mu.
+// interest makes samples frequent for a while after a request. The caller holds w.mu.
 func (w *Watch) interest(asked time.Time) {
 	idle := len(w.watchers) == 0 && time.Since(w.asked) >= attention
 	w.asked = asked
@@ -112,14 +112,14 @@ func (w *Watch) interest(asked time.Time) {
 	}
 }
 
-// Stale makes the next Latest look again: somebody has changed something.
+// Stale makes the next Latest query again, after a change.
 func (w *Watch) Stale() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stale = true
 }
 
-// Latest returns the last look, or looks if that is old.
+// Latest returns the last look, or queries if it is old.
 func (w *Watch) Latest(ctx context.Context) (*Look, error) {
 	if l := w.fresh(true); l != nil {
 		return l, nil
@@ -130,14 +130,15 @@ func (w *Watch) Latest(ctx context.Context) (*Look, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { <-w.turn }()
-	if l := w.fresh(false); l != nil { // another's, meanwhile
+	if l := w.fresh(false); l != nil { // from a concurrent query
 		return l, nil
 	}
 	return w.look(ctx), ctx.Err()
 }
 
-// Beside returns the last look of another watch, however old, without waiting for it; nil if there was none. Whoever is interested in this watch
-// is interested in that one, as long ago: two of them must not keep each other busy.
+// Beside returns the last look of another watch without a query, or nil if there is none. It passes
+// the time of the last request on to the other watch instead of counting as a request itself:
+// otherwise two watches would keep each other busy.
 func (w *Watch) Beside(other *Watch) *Look {
 	w.mu.Lock()
 	asked := w.asked
@@ -165,20 +166,20 @@ func (w *Watch) fresh(asked bool) *Look {
 	return w.last
 }
 
-// look asks the database, and tells everybody. The caller has the turn.
+// look queries the database, and sends the result to all watchers. The caller holds the turn.
 func (w *Watch) look(ctx context.Context) *Look {
 	w.mu.Lock()
 	before := w.last
 	w.stale = false
 	w.mu.Unlock()
-	asking, cancel := context.WithTimeout(ctx, patience)
+	asking, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	standing, err := w.cfg.Gauges.Gauges(asking)
 	l := &Look{At: time.Now()}
 	if w.cfg.Relays != nil {
 		l.Relays = w.cfg.Relays()
 	}
-	if ctx.Err() != nil { // nobody waits for it: it says nothing about the database
+	if ctx.Err() != nil { // canceled: this says nothing about the database
 		l.Err = ctx.Err()
 		return l
 	}
@@ -187,7 +188,7 @@ func (w *Watch) look(ctx context.Context) *Look {
 		l.Standing = before.Standing
 	}
 	if err != nil && (before == nil || before.Err == nil) && w.cfg.Logger != nil {
-		w.cfg.Logger.WarnContext(ctx, "console: the database could not be asked", "err", err)
+		w.cfg.Logger.WarnContext(ctx, "console: cannot query the database", "err", err)
 	}
 	sample, isNew := w.keep(l)
 	if isNew {
@@ -204,7 +205,7 @@ func (w *Watch) look(ctx context.Context) *Look {
 	return l
 }
 
-// keep makes a sample of a look. There is at most one a second.
+// keep stores the look, and makes a sample of it. There is at most one sample per second.
 func (w *Watch) keep(l *Look) (Sample, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -212,7 +213,7 @@ func (w *Watch) keep(l *Look) (Sample, bool) {
 	if l.Err == nil {
 		now := count(l.Standing, l.Relays)
 		if w.last != nil && w.last.Rates != nil && w.counts != nil && now.at.Sub(w.counts.at) < time.Second {
-			l.Rates = w.last.Rates // too soon for a difference to say much
+			l.Rates = w.last.Rates // too soon for a meaningful difference
 			w.last = l
 			return s, false
 		}
@@ -223,7 +224,7 @@ func (w *Watch) keep(l *Look) (Sample, bool) {
 	}
 	w.last = l
 	if w.cfg.Meter != nil {
-		latency := w.cfg.Meter.Between(max(w.sampled-1, s.T-61), s.T-1) // this second is not over
+		latency := w.cfg.Meter.Between(max(w.sampled-1, s.T-61), s.T-1) // the current second is incomplete
 		s.P50, s.P95, s.P99 = latency.P50, latency.P95, latency.P99
 	}
 	if s.T <= w.sampled {
@@ -234,7 +235,8 @@ func (w *Watch) keep(l *Look) (Sample, bool) {
 	return s, true
 }
 
-// backlog returns how much all feeds have to deliver, and for how many seconds the oldest has waited.
+// backlog returns the number of pending messages of all feeds, and the age of the oldest in
+// seconds.
 func backlog(s *admin.Standing) (pending, oldest Value) {
 	pending, oldest = 0, 0
 	for i := range s.Feeds {
@@ -247,7 +249,7 @@ func backlog(s *admin.Standing) (pending, oldest Value) {
 	return pending, oldest
 }
 
-// Series returns the last minutes.
+// Series returns the samples of the last minutes.
 func (w *Watch) Series(minutes int) *Series {
 	w.mu.Lock()
 	w.interest(time.Now())

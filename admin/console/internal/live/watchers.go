@@ -8,13 +8,13 @@ import (
 func eventOf(s Sample) Event {
 	data, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // a struct of numbers
+		panic(err) // unreachable: plain numbers always marshal
 	}
 	return Event{ID: s.T, Name: "sample", Data: data}
 }
 
-// Subscribe returns a watcher, which gets every sample after one that it had, or the last one if after is 0. The client is
-// whom it counts for.
+// Subscribe returns a watcher that receives every sample later than after, or from the last one on
+// if after is 0. The watcher counts for the client.
 func (w *Watch) Subscribe(client string, after int64) (*Watcher, error) {
 	leave, err := w.cfg.Hub.Enter(client)
 	if err != nil {
@@ -42,14 +42,14 @@ func (w *Watch) Subscribe(client string, after int64) (*Watcher, error) {
 	return watcher, nil
 }
 
-// Leave ends a watcher.
+// Leave removes a watcher.
 func (w *Watch) Leave(watcher *Watcher) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drop(watcher)
 }
 
-// drop lets a watcher go. The caller holds w.mu.
+// drop removes a watcher. The caller holds w.mu.
 func (w *Watch) drop(watcher *Watcher) {
 	if _, here := w.watchers[watcher]; here {
 		delete(w.watchers, watcher)
@@ -58,7 +58,7 @@ func (w *Watch) drop(watcher *Watcher) {
 	}
 }
 
-// tell gives all watchers an event. One with a key is told only when that has changed.
+// tell sends an event to all watchers. It sends an event with a key only if the key has changed.
 func (w *Watch) tell(e Event, key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,7 +72,7 @@ func (w *Watch) tell(e Event, key string) {
 		select {
 		case watcher.events <- e:
 		default:
-			w.drop(watcher) // it has not read for long: whoever it is comes again, and asks for what it has missed
+			w.drop(watcher) // too slow: the browser reconnects, and asks for what it has missed
 		}
 	}
 }

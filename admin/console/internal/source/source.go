@@ -1,4 +1,5 @@
-// Package source is what a console shows: databases and relays, as the program that serves it hands them over.
+// Package source defines what a console shows: databases and relays, as the serving program
+// provides them.
 package source
 
 import (
@@ -11,25 +12,26 @@ import (
 	"github.com/postrider/postrider/saga"
 )
 
-// Database is one database. Parts that are nil have no pages.
+// Database is a database to show. A nil part disables its pages.
 type Database struct {
 	Name string
-	// Schema is where the log lies, for the commands that the console tells. Defaults to "postrider".
+	// Schema is the schema of the log, for the commands that the console suggests. Defaults to
+	// "postrider".
 	Schema      string
 	DeadLetters admin.DeadLetters
 	Feeds       admin.Feeds
 	Records     admin.Records
 	Log         admin.Log
 	Gauges      admin.Gauges
-	// Problems are what relays have reported of destinations.
+	// Problems are the outages that relays have reported.
 	Problems    admin.Problems
 	Replays     admin.Replays
 	Keys        idempotency.Admin
 	Sagas       saga.Admin
 	Reconcilers Reconcilers
-	// RunReconciler runs a job now. Nil where this process has none.
+	// RunReconciler runs a job now. Nil if this process runs no reconcilers.
 	RunReconciler func(ctx context.Context, by admin.By, job string) (reconcile.Counts, error)
-	// Doctor looks for what is wrong. Nil where nobody can.
+	// Doctor runs the checks of the doctor. Nil if they are not supported.
 	Doctor func(ctx context.Context) ([]Finding, error)
 }
 
@@ -38,7 +40,7 @@ type Reconcilers interface {
 	Jobs(ctx context.Context) ([]reconcile.State, error)
 }
 
-// Finding is what a doctor has found.
+// Finding is a finding of the doctor.
 type Finding struct {
 	Check    string `json:"check"`
 	Severity string `json:"severity" enum:"problem,warning,info,ok"`
@@ -53,6 +55,6 @@ type Relay struct {
 	Database string // as in [Database]
 	Feed     string
 	Name     string // as in relay.Config
-	To       string // where it leads, for people, without secrets
+	To       string // names of its destinations, without secrets
 	Stats    relay.Stats
 }

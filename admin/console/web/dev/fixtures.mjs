@@ -122,7 +122,7 @@ function journey(id) {
             at: at(1900),
             kind: "dead",
             where: "default",
-            text: "a dead letter: an operator decides",
+            text: "moved to dead letters",
             detail: r.last_error,
           },
           { at: at(2400), kind: "acted", where: "default", text: "park by lan.pham", detail: "wait for partner" },

@@ -125,6 +125,6 @@ export const doctor = () => ({
       "functions",
       "cursors",
       "pooler",
-    ].map((check) => ({ check, severity: "ok", finding: "nothing found" })),
+    ].map((check) => ({ check, severity: "ok", finding: "no problems found" })),
   ],
 });

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// addressOf is the address that config was read from, with the database that it means now and a name for the connections. What the
-// PG* variables say is left to them.
+// addressOf returns the address that config was parsed from, with its current database and an
+// application name. It leaves out what the PG* variables provide.
 func addressOf(config *pgxpool.Config, application string) (string, error) {
 	text, database := config.ConnString(), config.ConnConfig.Database
 	if !strings.HasPrefix(text, "postgres://") && !strings.HasPrefix(text, "postgresql://") {
@@ -23,11 +23,11 @@ func addressOf(config *pgxpool.Config, application string) (string, error) {
 	values := address.Query()
 	values.Set("application_name", application)
 	values.Del("dbname")
-	address.RawQuery = strings.ReplaceAll(values.Encode(), "+", "%20") // PostgreSQL takes a plus for a plus
+	address.RawQuery = strings.ReplaceAll(values.Encode(), "+", "%20") // PostgreSQL does not decode a plus
 	return address.String(), nil
 }
 
-// quoted is a value as key=value pairs have it.
+// quoted formats a value for key=value pairs.
 func quoted(value string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 }

@@ -13,29 +13,29 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// BacklogPoint is what a message costs while so many wait.
+// BacklogPoint is the cost of a message with a backlog of Waiting messages.
 type BacklogPoint struct {
 	Waiting int64   `json:"waiting"`
 	Cost    float64 `json:"us_per_message"`
 }
 
-// BacklogResult is how the cost of a message depends on the backlog.
+// BacklogResult shows how the cost of a message depends on the backlog.
 type BacklogResult struct {
 	Points     []BacklogPoint `json:"points"`
 	SlopeRatio float64        `json:"slope_ratio"`          // largest cost ÷ smallest
-	DrainSlope float64        `json:"drain_slope"`          // of all of it: rate of the first tenth ÷ rate of the last
+	DrainSlope float64        `json:"drain_slope"`          // of the whole backlog: rate of the first tenth ÷ rate of the last
 	Longest    float64        `json:"longest_statement_ms"` // of all reads, seen from the client
 }
 
 const (
-	sampleSize = 10_000 // messages read and settled to find the cost of one
+	sampleSize = 10_000 // messages that are read and settled to measure the cost of one
 	samplePage = 1_000  // messages in one read
-	minSamples = 9      // the median of which counts
+	minSamples = 9      // of which the median counts
 )
 
-// Backlog measures what it costs to read and settle the first messages of a new feed while more and more wait behind
-// them, and then all of them to the end. It works the store's feed directly: a relay reads far ahead, on which the start of its lanes would weigh more than
-// what is to be measured.
+// Backlog measures the cost of reading and settling the first messages of a new feed with a growing
+// backlog, and then the whole backlog. It uses the store's feed directly, because a relay reads far
+// ahead, and starting its shards would cost more than what is measured.
 func Backlog(ctx context.Context, l *Lab) (BacklogResult, error) {
 	pool, err := l.pool(ctx, relayConnections)
 	if err != nil {
@@ -68,10 +68,11 @@ func Backlog(ctx context.Context, l *Lab) (BacklogResult, error) {
 	return result, nil
 }
 
-// drainPage is how many messages one read of a drain asks for: with a short backlog less, so that a tenth of it is several reads.
+// drainPage returns the page size of a drain. It is smaller for a short backlog, so that a tenth of
+// it takes several reads.
 func drainPage(size int64) int { return int(min(max(size/50, 1), samplePage)) }
 
-// backlogSizes are the sizes to measure, in ascending order.
+// backlogSizes returns the sizes to measure, in ascending order.
 func backlogSizes(largest int64) []int64 {
 	var sizes []int64
 	for _, size := range []int64{10_000, 100_000, 1_000_000} {
@@ -82,8 +83,8 @@ func backlogSizes(largest int64) []int64 {
 	return append(sizes, largest)
 }
 
-// backlogCost is the median cost of a message in microseconds, and the longest read of all samples. The first sample finds cold
-// pages, and does not count as a cost.
+// backlogCost returns the median cost of a message in microseconds, and the longest read of all
+// samples. The first sample warms the cache, and does not count as a cost.
 func (l *Lab) backlogCost(ctx context.Context, pool *pgxpool.Pool, waiting int64) (cost float64, longest time.Duration, err error) {
 	var costs []float64
 	start := time.Now()
@@ -101,25 +102,26 @@ func (l *Lab) backlogCost(ctx context.Context, pool *pgxpool.Pool, waiting int64
 	return median(costs), longest, nil
 }
 
-// track is how a feed has come along.
+// track records the progress of a feed.
 type track struct {
 	steps   []step
 	longest time.Duration // of one read
 }
 
-// step is how many messages were settled after some time.
+// step is the number of settled messages at a time.
 type step struct {
 	done int64
 	at   time.Duration
 }
 
-// cost is that of a message in microseconds.
+// cost returns the cost of a message in microseconds.
 func (t track) cost() float64 {
 	last := t.steps[len(t.steps)-1]
 	return quotient(last.at.Seconds()*1e6, float64(last.done))
 }
 
-// slope is the rate of the first tenth of all messages ÷ the rate of the last tenth: above 1 if it becomes slower.
+// slope returns the rate of the first tenth of all messages ÷ the rate of the last tenth: above 1
+// if it becomes slower.
 func (t track) slope() float64 {
 	last := t.steps[len(t.steps)-1]
 	reach := func(done int64) step {
@@ -162,7 +164,8 @@ func (l *Lab) walk(ctx context.Context, pool *pgxpool.Pool, name string, size in
 			shards = share.Shards
 			continue
 		}
-		// Shards end at different times. The others get the room, or the last messages would be read in small pages.
+		// Shards end at different times. Divide the page among the rest, or the last messages would
+		// be read in small pages.
 		shards = nil
 		var marks []feeds.Mark
 		for i := range batches {
@@ -184,7 +187,7 @@ func (l *Lab) walk(ctx context.Context, pool *pgxpool.Pool, name string, size in
 	return t, nil
 }
 
-// demands asks for a page of all shards together.
+// demands divides a page among the shards.
 func demands(shards []int, page int) []feeds.Demand {
 	want := make([]feeds.Demand, len(shards))
 	for i, shard := range shards {

@@ -10,18 +10,18 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// numberSize is how many bytes at the start of a payload hold the message's number.
+// numberSize is the number of bytes at the start of a payload that hold the message's number.
 const numberSize = 8
 
 const (
 	pageSize = 1 << 14
-	maxPages = 1 << 16 // of numbers: a thousand million messages
+	maxPages = 1 << 16 // a thousand million messages
 )
 
-// book knows of every message when its commit returned and when the sink confirmed it. Messages are known by a number,
-// which is their place in the book: an entry costs two atomic stores and no lookup.
+// book records for every message when its commit returned and when the sink confirmed it. A
+// message's number is its index in the book, so an entry costs two atomic stores and no lookup.
 type book struct {
-	start     time.Time // stamps count from here
+	start     time.Time // time of stamp 0
 	next      atomic.Int64
 	committed atomic.Int64 // how many
 	delivered atomic.Int64 // how many, each counted once
@@ -38,16 +38,16 @@ type page struct {
 
 func newBook() *book { return &book{start: time.Now()} }
 
-// now is never 0.
+// now returns the current stamp, which is never 0.
 func (b *book) now() int64 { return int64(time.Since(b.start)) + 1 }
 
 // draw returns a number for a new message.
 func (b *book) draw() int64 { return b.next.Add(1) - 1 }
 
-// drawn is how many numbers have been given out.
+// drawn returns how many numbers have been drawn.
 func (b *book) drawn() int64 { return b.next.Load() }
 
-// reserve makes room for numbers below n ahead of time.
+// reserve allocates pages for numbers below n.
 func (b *book) reserve(n int64) {
 	for i := int64(0); i < n; i += pageSize {
 		b.page(i)
@@ -69,14 +69,13 @@ func (b *book) page(number int64) *page {
 	return p
 }
 
-// commit notes that the commit of a message has just returned.
+// commit records that the commit of a message has just returned.
 func (b *book) commit(number int64) {
 	b.page(number).committed[number%pageSize].Store(b.now())
 	b.committed.Add(1)
 }
 
-// confirm notes that messages were confirmed just now. Repeated confirmations change nothing. One look at the clock and
-// one count serve them all.
+// confirm records that messages were confirmed just now. It ignores repeated confirmations.
 func (b *book) confirm(msgs []postrider.Message) {
 	stamp := b.now()
 	var fresh int64
@@ -94,8 +93,9 @@ func (b *book) confirm(msgs []postrider.Message) {
 	b.delivered.Add(fresh)
 }
 
-// latencies returns the times from commit to confirmation, in nanoseconds, of the messages numbered from first up to
-// but not including end. A message that was confirmed before its producer had learnt of the commit counts as 0.
+// latencies returns the times from commit to confirmation, in nanoseconds, of the messages numbered
+// from first up to but not including end. A message that was confirmed before its commit had
+// returned counts as 0.
 func (b *book) latencies(first, end int64) []int64 {
 	times := make([]int64, 0, max(0, end-first))
 	for n := first; n < end; n++ {
@@ -108,7 +108,7 @@ func (b *book) latencies(first, end int64) []int64 {
 	return times
 }
 
-// undelivered is how many of the committed messages were never confirmed.
+// undelivered returns how many of the committed messages were never confirmed.
 func (b *book) undelivered() int64 {
 	var missing int64
 	for n := range b.drawn() {
@@ -120,11 +120,11 @@ func (b *book) undelivered() int64 {
 	return missing
 }
 
-// patience is how long a relay that delivers nothing is waited for.
-const patience = 30 * time.Second
+// progressTimeout is how long to wait for a relay that makes no progress.
+const progressTimeout = 30 * time.Second
 
-// await waits until count messages have been delivered, or until nothing has been for a long time. It tells progress
-// about both numbers.
+// await waits until count messages have been delivered, or until there is no progress for
+// progressTimeout.
 func (b *book) await(ctx context.Context, count int64, progress func(delivered, count int64)) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -137,8 +137,8 @@ func (b *book) await(ctx context.Context, count int64, progress func(delivered, 
 		}
 		if delivered != seen {
 			seen, since = delivered, time.Now()
-		} else if time.Since(since) > patience {
-			return nil // the caller counts what is missing
+		} else if time.Since(since) > progressTimeout {
+			return nil // the caller counts the missing ones
 		}
 		progress(delivered, count)
 		select {

@@ -65,7 +65,7 @@ func TestBookAwaits(t *testing.T) {
 		}
 		// Nothing comes any more: it gives up, and the caller counts.
 		start = time.Now()
-		if err := b.await(t.Context(), 3, silent); err != nil || time.Since(start) < patience {
+		if err := b.await(t.Context(), 3, silent); err != nil || time.Since(start) < progressTimeout {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/broker/route"
 )
 
-// BrokerResult is how fast a backlog reaches a broker, beside the broker's own client.
+// BrokerResult compares the relay with the broker's own client.
 type BrokerResult struct {
 	Broker         string  `json:"broker"`
 	Keys           int     `json:"keys"`
@@ -21,13 +21,13 @@ type BrokerResult struct {
 	Undelivered    int64   `json:"undelivered"`
 }
 
-// Broker measures how fast a backlog reaches a broker through the relay, beside the same number of messages sent by the
-// broker's own client alone to the same place, in turn. Rates are medians.
+// Broker measures how fast a backlog reaches a broker through the relay, and the same number of
+// messages through the broker's own client, in turn. Rates are medians.
 func Broker(ctx context.Context, l *Lab, d broker.Driver, s *broker.Settings) (BrokerResult, error) {
 	if d.Bare == nil {
 		return BrokerResult{}, fmt.Errorf("bench: %s has no client to compare with", d.Name)
 	}
-	pub, err := d.Open(s) // checks the settings before anything is filled
+	pub, err := d.Open(s) // checks the settings before the log is filled
 	if err != nil {
 		return BrokerResult{}, err
 	}
@@ -73,7 +73,7 @@ func Broker(ctx context.Context, l *Lab, d broker.Driver, s *broker.Settings) (B
 	}, nil
 }
 
-// renamed gives the messages of each round IDs of their own: brokers do not store again what they know already.
+// renamed gives the messages of each round their own IDs, because brokers drop duplicates.
 func renamed(pub postrider.Publisher, round int) (postrider.Publisher, error) {
 	table, err := route.NewTable([]route.Rule{{Destination: "broker", ID: fmt.Sprintf("round-%d-{id}", round)}})
 	if err != nil {

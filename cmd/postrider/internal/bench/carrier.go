@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// carrier is a relay at work, with connections of its own.
+// carrier is a running relay with its own connections.
 type carrier struct {
 	close func()
 	relay *relay.Relay
@@ -18,15 +18,16 @@ type carrier struct {
 	ended chan error
 }
 
-// relayConnections are what "postrider relay" opens, too.
+// relayConnections is the number of connections of "postrider relay".
 const relayConnections = 4
 
-// carry starts a relay for the feed and waits until it holds all shards. The caller stops it with halt.
+// carry starts a relay for the feed and waits until it owns all shards. The caller stops it with
+// halt.
 func (l *Lab) carry(ctx context.Context, feed string, to postrider.Publisher) (*carrier, error) {
-	return l.carryWith(ctx, relay.Config{Feed: feed, Create: true, Logger: l.Logger}, to) // each round has a feed of its own
+	return l.carryWith(ctx, relay.Config{Feed: feed, Create: true, Logger: l.Logger}, to) // each round uses a feed of its own
 }
 
-// carryWith is carry with settings.
+// carryWith is carry with a configuration.
 func (l *Lab) carryWith(ctx context.Context, config relay.Config, to postrider.Publisher) (*carrier, error) {
 	store, closeStore, err := l.engine.open(ctx)
 	if err != nil {
@@ -46,9 +47,9 @@ func (l *Lab) carryWith(ctx context.Context, config relay.Config, to postrider.P
 	return c, nil
 }
 
-// ready waits until the relay holds all shards.
+// ready waits until the relay owns all shards.
 func (c *carrier) ready(ctx context.Context, shards int) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -56,13 +57,13 @@ func (c *carrier) ready(ctx context.Context, shards int) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("bench: the relay holds %d of %d shards: %w", c.relay.Stats().Lanes, shards, ctx.Err())
+			return fmt.Errorf("bench: the relay owns %d of %d shards: %w", c.relay.Stats().Lanes, shards, ctx.Err())
 		}
 	}
 	return nil
 }
 
-// halt stops the relay cleanly and waits for that.
+// halt stops the relay and waits until it has stopped.
 func (c *carrier) halt() error {
 	c.stop()
 	err := <-c.ended

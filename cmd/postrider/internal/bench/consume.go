@@ -20,7 +20,8 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// ConsumeResult is what the inbox costs a handler that updates a row, one message in a transaction or many.
+// ConsumeResult is the cost of the inbox for a handler that updates a row, with one message or many
+// per transaction.
 type ConsumeResult struct {
 	BarePerSecond       float64 `json:"bare_per_second"`
 	InboxPerSecond      float64 `json:"inbox_per_second"`
@@ -29,7 +30,7 @@ type ConsumeResult struct {
 	BatchInboxPerSecond float64 `json:"batch_inbox_per_second"`
 	BatchRatio          float64 `json:"batch_ratio"`
 
-	// What changes when the inbox is full: the second measurement's ratio against the first one's.
+	// With a full inbox; FullAgainst is the ratio of FullRatio to Ratio.
 	Received       int     `json:"received,omitempty"`
 	FullPerSecond  float64 `json:"full_inbox_per_second,omitempty"`
 	FullRatio      float64 `json:"full_ratio,omitempty"`
@@ -37,14 +38,15 @@ type ConsumeResult struct {
 	FullBatchRatio float64 `json:"full_batch_ratio,omitempty"`
 }
 
-// accounts is how many rows the handlers update. Each handler has some of its own, as consumers work on different keys.
+// accounts is the number of rows that the handlers update. Each handler has its own, as consumers
+// work on different keys.
 const accounts = 16_384
 
-// batchSize is how many messages the batched handlers get at a time.
+// batchSize is the batch size of the batched handlers.
 const batchSize = 64
 
-// Consume measures handlers that update a row for each message, without and with the inbox, in turn. Both sides are handed the
-// same messages, and in batches in the same way.
+// Consume measures handlers that update a row for each message, without and with the inbox, in
+// turn. Both sides get the same messages, in the same batches.
 func Consume(ctx context.Context, l *Lab) (ConsumeResult, error) {
 	c, err := l.openCounter(ctx)
 	if err != nil {
@@ -65,7 +67,8 @@ func Consume(ctx context.Context, l *Lab) (ConsumeResult, error) {
 	return empty, err
 }
 
-// fillInbox makes the inbox look as if so many messages had been received, evenly over six of the seven days that it remembers.
+// fillInbox fills the inbox as if messages had been received evenly over six of the seven days of
+// its window.
 func (l *Lab) fillInbox(ctx context.Context) error {
 	const step = 500_000
 	for done := 0; done < l.Received; done += step {
@@ -125,7 +128,7 @@ func (c *counter) compare(ctx context.Context, l *Lab) (ConsumeResult, error) {
 	}, nil
 }
 
-// measureRate lets workers run for a time, and returns how many messages they have handled in a second.
+// measureRate runs workers for a time, and returns how many messages they have handled per second.
 func measureRate(ctx context.Context, phase time.Duration, workers int, run func(context.Context, int) (int, error)) (float64, error) {
 	var done atomic.Int64
 	var failed atomic.Pointer[error]
@@ -150,14 +153,14 @@ func measureRate(ctx context.Context, phase time.Duration, workers int, run func
 	return perSecond(done.Load(), time.Since(begin)), ctx.Err()
 }
 
-// counter is a consumer whose effects are rows that count.
+// counter is a consumer whose handlers increment rows.
 type counter struct {
 	pool         *pgxpool.Pool
 	workers      int
 	one          string // the effect of a message
 	single, bulk *inbox.Inbox[pgx.Tx]
-	bareBulk     *inbox.Inbox[pgx.Tx] // batches alike, and records nothing
-	next         []int                // by worker: its next account
+	bareBulk     *inbox.Inbox[pgx.Tx] // batches in the same way, without an inbox
+	next         []int                // the next account, by worker
 }
 
 func (l *Lab) openCounter(ctx context.Context) (*counter, error) {
@@ -208,7 +211,7 @@ func (l *Lab) openCounter(ctx context.Context) (*counter, error) {
 // updateAccount is the effect of a message.
 const updateAccount = "UPDATE @schema@.accounts SET n = n + 1, changed = now() WHERE id = $1"
 
-// createAccounts makes the rows that handlers update.
+// createAccounts creates the rows that handlers update.
 func (l *Lab) createAccounts(ctx context.Context) error {
 	_, err := l.admin.Exec(ctx, l.in(`CREATE TABLE IF NOT EXISTS @schema@.accounts (id int PRIMARY KEY, n bigint NOT NULL DEFAULT 0, changed timestamptz)
 		WITH (fillfactor = 50)`))
@@ -224,7 +227,7 @@ func (c *counter) account(worker, n int) int {
 	return (c.next[worker]*n + worker) % (accounts / n * n)
 }
 
-// message carries the account where handlers find it without decoding anything.
+// message stores the account in a field that handlers need not decode.
 func message(id int) postrider.Message {
 	return postrider.Message{ID: postrider.NewID(), Type: "bench", Key: strconv.Itoa(id), Priority: id}
 }
@@ -249,7 +252,7 @@ func (c *counter) receivedBatch(ctx context.Context, worker int) (int, error) {
 	return 1, c.bulk.Receive(ctx, message(c.account(worker, batchSize*2)))
 }
 
-// forgetful is a store that records nothing: what is left of an inbox is the handler's transaction.
+// forgetful is a store that records nothing, which leaves only the handler's transaction.
 type forgetful struct{ pool *pgxpool.Pool }
 
 func (forgetful) Open(context.Context, string) (time.Duration, error) { return math.MaxInt64, nil }

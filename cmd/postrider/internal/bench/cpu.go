@@ -11,11 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// notSeen says why the server's processor time is missing from a result.
+// notSeen explains why the server's processor time is missing from a result.
 const notSeen = "the server's processes cannot be seen from here: its processor time is left out"
 
-// processorTime is what a process with one thread has used until now. The scheduler counts nanoseconds; the ticks in
-// /proc/PID/stat are too long for a slice of a tenth of a second.
+// processorTime returns the processor time of a process with one thread. It reads the scheduler's
+// nanoseconds, because the ticks in /proc/PID/stat are too coarse for a slice of a tenth of a
+// second.
 func processorTime(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
 	if err != nil {
@@ -36,8 +37,9 @@ func parseSchedstat(text string) (time.Duration, error) {
 	return time.Duration(n), nil
 }
 
-// backendOf returns the process that serves a connection, and 0 if it cannot be seen from here. The number alone proves nothing:
-// on another machine, or behind a pooler, it may be that of a stranger. So the server is made to work for a moment.
+// backendOf returns the process that serves a connection, or 0 if that process is not visible here.
+// The process ID alone is not enough: on another machine, or behind a pooler, it may belong to
+// another process. So backendOf checks that a query increases the processor time of the process.
 func backendOf(ctx context.Context, conn *pgx.Conn) (pid int, err error) {
 	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
 		return 0, err
@@ -60,7 +62,7 @@ func backendOf(ctx context.Context, conn *pgx.Conn) (pid int, err error) {
 	return pid, nil
 }
 
-// timeOf is what several processes have used until now, together.
+// timeOf returns the total processor time of several processes.
 func timeOf(pids []int) (sum time.Duration, err error) {
 	for _, pid := range pids {
 		used, err := processorTime(pid)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ownTime is the processor time of this process until now.
+// ownTime returns the processor time of this process.
 func ownTime() (time.Duration, bool) {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	perDatabase = 2  // connections that a relay needs at least
-	spare       = 10 // connections that are left to others
+	perDatabase = 2  // minimum number of connections of a relay
+	spare       = 10 // connections that are left to other clients
 )
 
-// databases are those that a run creates in the lab's server, each with a lab of its own.
+// databases are the databases that a run creates on the lab's server, each with a lab of its own.
 type databases struct {
 	lab  *Lab
-	open func(context.Context, *pgxpool.Config) (*Lab, error) // lays out one
+	open func(context.Context, *pgxpool.Config) (*Lab, error) // creates the log
 	labs []*Lab
 }
 
-// grow makes sure that there are so many.
+// grow creates databases until there are count.
 func (d *databases) grow(ctx context.Context, count int) error {
 	for n := len(d.labs); n < count; n++ {
 		name := fmt.Sprintf("postrider_bench_%d_%d", os.Getpid(), n+1)
@@ -42,7 +42,8 @@ func (d *databases) grow(ctx context.Context, count int) error {
 	return nil
 }
 
-// create creates one. Ctrl-C does not cut it short: the server might finish it when nobody is left to remove it.
+// create creates a database. It ignores an interrupt: otherwise the server might complete it after
+// this process has exited, and the database would stay.
 func (d *databases) create(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -53,7 +54,7 @@ func (d *databases) create(ctx context.Context, name string) error {
 	return err
 }
 
-// drop removes them, also when ctx has ended.
+// drop removes all databases, also if ctx has ended.
 func (d *databases) drop(ctx context.Context) error {
 	var errs []error
 	for i, lab := range d.labs {
@@ -73,7 +74,8 @@ func (d *databases) dropOne(ctx context.Context, name string) error {
 	return nil
 }
 
-// free is how many connections the server would give us, without those that stay open.
+// free returns how many connections the server has left for the run, in addition to those that stay
+// open.
 func (d *databases) free(ctx context.Context) (n int, err error) {
 	err = d.lab.admin.QueryRow(ctx, `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
 		- (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name NOT LIKE 'postrider-bench%')
@@ -81,7 +83,7 @@ func (d *databases) free(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// mayNot tells whether the user lacks the right to create databases.
+// mayNot reports whether the user lacks the right to create databases.
 func mayNot(err error) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && refused.Code == "42501" // insufficient_privilege

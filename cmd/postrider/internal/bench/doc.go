@@ -1,6 +1,7 @@
-// Package bench measures what Postrider costs and how fast it is, on any PostgreSQL server, in a schema of its own.
+// Package bench measures the cost and the speed of Postrider on any PostgreSQL server, in a schema
+// of its own.
 //
-// Each scenario is one function that works in a [Lab] and returns the figures that "postrider bench" prints. Producers
-// and relay run in this process, each with connections of their own; the relay is not told of commits, as if it were
-// another process.
+// Each scenario is a function that works in a [Lab] and returns the figures that "postrider bench"
+// prints. Producers and relay run in this process with separate connections. The relay is not
+// notified of commits, as if it ran in another process.
 package bench

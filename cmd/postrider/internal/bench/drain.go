@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/broker/discard"
 )
 
-// DrainResult is how fast a backlog is delivered.
+// DrainResult is the delivery rate of a backlog.
 type DrainResult struct {
 	PerSecond           float64 `json:"per_second"`
 	BareSelectPerSecond float64 `json:"bare_select_per_second"`
@@ -18,8 +18,8 @@ type DrainResult struct {
 	Undelivered         int64   `json:"undelivered"`
 }
 
-// Drain measures how fast a backlog reaches the sink, beside a bare SELECT of the same columns of the same rows. Each
-// round drains the whole backlog for a new feed. Rates are medians.
+// Drain measures how fast a backlog reaches the sink, compared with a bare SELECT of the same
+// columns of the same rows. Each round drains the whole backlog for a new feed. Rates are medians.
 func Drain(ctx context.Context, l *Lab) (DrainResult, error) {
 	if err := l.fill(ctx, 0, int64(l.Messages)); err != nil {
 		return DrainResult{}, err
@@ -54,14 +54,15 @@ func Drain(ctx context.Context, l *Lab) (DrainResult, error) {
 	}, nil
 }
 
-// drainTo delivers the backlog to a new feed, from the start of the relay to the last confirmation.
+// drainTo delivers the backlog to a new feed, and measures from the start of the relay to the last
+// confirmation.
 func (l *Lab) drainTo(ctx context.Context, feed string, to postrider.Publisher) (rate float64, missing int64, err error) {
 	b := newBook()
 	b.reserve(int64(l.Messages))
 	return l.drainBacklog(ctx, feed, witness{to, b}, b)
 }
 
-// drainBacklog delivers to a publisher that enters in the book what it confirms.
+// drainBacklog is drainTo with a publisher that records confirmations in the book.
 func (l *Lab) drainBacklog(ctx context.Context, feed string, to postrider.Publisher, b *book) (rate float64, missing int64, err error) {
 	total := int64(l.Messages)
 	began := b.now()
@@ -77,13 +78,13 @@ func (l *Lab) drainBacklog(ctx context.Context, feed string, to postrider.Publis
 	return rate, total - b.delivered.Load(), err
 }
 
-// selectMessages asks for what a relay needs of a message, in whatever order is the fastest.
+// selectMessages selects what a relay needs of a message, in any order.
 const selectMessages = `SELECT seq, id, type, aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type,
   schema_version, schema_id, dedup_key, correlation_id, causation_id, coalesce(occurred_at, created_at), headers, payload
 FROM @schema@.messages`
 
-// bareSelect is the fastest way to get the rows into the memory of a Go program: one connection, binary values, and one
-// allocation a row to keep them. It returns rows a second.
+// bareSelect reads the rows into memory in the fastest way: on one connection, as binary values,
+// with one allocation per row. It returns rows per second.
 func (l *Lab) bareSelect(ctx context.Context) (float64, error) {
 	conn, err := l.admin.Acquire(ctx)
 	if err != nil {
@@ -93,7 +94,7 @@ func (l *Lab) bareSelect(ctx context.Context) (float64, error) {
 	start := time.Now()
 	reader := conn.Conn().PgConn().ExecParams(ctx, l.in(selectMessages), nil, nil, nil, []int16{1})
 	var rows int64
-	var kept [4096][]byte // as many as a relay has in hand
+	var kept [4096][]byte // as many as a relay buffers
 	for reader.NextRow() {
 		values := reader.Values()
 		size := 0

@@ -10,15 +10,15 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// engine is a way to keep messages, as the scenarios use it.
+// engine is a store for messages, as the scenarios use it.
 type engine interface {
-	// hire opens connections for so many producers.
+	// hire opens connections for producers.
 	hire(ctx context.Context, writers int) (shop, error)
-	// open returns the relay's side, with connections of its own that the caller closes.
+	// open returns the store for a relay, with its own connections. The caller closes them.
 	open(ctx context.Context) (_ feeds.Store, closeStore func(), _ error)
 }
 
-// shop is where producers write.
+// shop holds the connections of producers.
 type shop interface {
 	// commit writes a business row and a message in one transaction.
 	commit(ctx context.Context, order, number int64, m postrider.Message) error
@@ -28,7 +28,7 @@ type shop interface {
 // logEngine is the log of package postgres, in the lab's schema.
 type logEngine struct{ lab *Lab }
 
-// createOrders makes the business table that producers write beside their messages.
+// createOrders creates the business table that producers write to.
 const createOrders = `CREATE TABLE @schema@.orders (
   id         bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   customer   bigint      NOT NULL,
@@ -83,7 +83,7 @@ func (e logEngine) open(ctx context.Context) (feeds.Store, func(), error) {
 	return db.Feeds(), pool.Close, nil
 }
 
-// waste is how many old versions of rows vacuum has yet to remove from the log and its ledger.
+// waste returns the number of dead rows in the log and its ledger.
 func (e logEngine) waste(ctx context.Context) (n int64, err error) {
 	err = e.lab.admin.QueryRow(ctx, `SELECT coalesce(sum(n_dead_tup), 0)::bigint FROM pg_stat_user_tables
 		WHERE schemaname = $1 AND relname NOT LIKE 'postrider\_%' AND relname NOT LIKE '%orders'`, e.lab.schema).Scan(&n)

@@ -15,14 +15,14 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// classicEngine is the row-state engine, with its tables in a schema or database of the lab's name.
+// classicEngine is the classic engine, with its tables in a schema or database with the lab's name.
 type classicEngine struct {
 	lab     *Lab
 	dialect classic.Dialect
 	connect func(connections int) (*sql.DB, error)
 }
 
-// classicHere is the classic engine on the lab's own server.
+// classicHere returns the classic engine on the lab's server.
 func (l *Lab) classicHere() *classicEngine {
 	return &classicEngine{l, classic.PostgreSQL, func(connections int) (*sql.DB, error) {
 		db := stdlib.OpenDB(*l.config.ConnConfig.Copy())
@@ -32,7 +32,7 @@ func (l *Lab) classicHere() *classicEngine {
 	}}
 }
 
-// classicAt is the classic engine on a MySQL or MariaDB server.
+// classicAt returns the classic engine on a MySQL or MariaDB server.
 func (l *Lab) classicAt(address string) *classicEngine {
 	return &classicEngine{l, classic.MySQL, func(connections int) (*sql.DB, error) {
 		db, err := classic.OpenMySQL(address)
@@ -49,7 +49,7 @@ func (e *classicEngine) config() classic.Config {
 	return classic.Config{Dialect: e.dialect, Schema: e.lab.schema}
 }
 
-// in puts the schema's name into a statement, which has question marks for arguments.
+// in inserts the schema's name and the dialect's placeholders into a statement.
 func (e *classicEngine) in(statement, schema string) string {
 	if e.dialect == classic.MySQL {
 		return fmt.Sprintf(statement, "`"+schema+"`", "AUTO_INCREMENT", "?", "?")
@@ -57,7 +57,7 @@ func (e *classicEngine) in(statement, schema string) string {
 	return fmt.Sprintf(statement, `"`+schema+`"`, "GENERATED ALWAYS AS IDENTITY", "$1", "$2")
 }
 
-// layOut creates the tables, and returns how to remove what the lab's own end would leave.
+// layOut creates the tables. It returns a function that removes what closing the lab does not.
 func (e *classicEngine) layOut(ctx context.Context) (remove func(context.Context) error, err error) {
 	db, err := e.connect(1)
 	if err != nil {
@@ -147,7 +147,7 @@ func (e *classicEngine) open(context.Context) (feeds.Store, func(), error) {
 	return table.Feeds(), func() { _ = db.Close() }, nil
 }
 
-// fill makes a backlog of messages with the numbers from first up to but not including end.
+// fill enqueues messages with the numbers from first up to but not including end.
 func (e *classicEngine) fill(ctx context.Context, first, end int64) error {
 	const step = 500
 	shop, err := e.hire(ctx, 1)
@@ -181,7 +181,8 @@ func (e *classicEngine) fill(ctx context.Context, first, end int64) error {
 	return nil
 }
 
-// hold begins a transaction that keeps the server from removing old versions of rows, and returns how to end it.
+// hold begins a transaction that prevents the removal of old row versions, and returns a function
+// to end it.
 func (e *classicEngine) hold(ctx context.Context) (release func() error, err error) {
 	db, err := e.connect(1)
 	if err != nil {
@@ -203,7 +204,7 @@ func (e *classicEngine) hold(ctx context.Context) (release func() error, err err
 	}, nil
 }
 
-// waste is how many old versions of rows the server has yet to remove.
+// waste returns the number of old row versions that the server has not removed yet.
 func (e *classicEngine) waste(ctx context.Context) (n int64, err error) {
 	db, err := e.connect(1)
 	if err != nil {

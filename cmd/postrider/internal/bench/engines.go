@@ -6,30 +6,31 @@ import (
 	"fmt"
 )
 
-// EngineFigures are one engine's.
+// EngineFigures are the figures of one engine.
 type EngineFigures struct {
 	Engine string `json:"engine"`
-	// Producers at full load: messages committed a second without a relay, and delivered beside one.
+	// Producers at full load: messages committed per second without a relay, and delivered with
+	// one.
 	BarePerSecond    float64 `json:"bare_per_second"`
 	RelayedPerSecond float64 `json:"relayed_per_second"`
 	Ratio            float64 `json:"ratio"`
 	P50              float64 `json:"p50_ms"`
 	P99              float64 `json:"p99_ms"`
-	// The same beside an old open transaction.
+	// The same with an old open transaction.
 	HeldPerSecond float64 `json:"held_per_second"`
 	HeldRatio     float64 `json:"held_ratio"` // to relayed
 	HeldP99       float64 `json:"held_p99_ms"`
-	Waste         int64   `json:"waste"` // old versions of rows that cannot be removed at the end of that
-	// A backlog, through a relay that discards it.
+	Waste         int64   `json:"waste"` // old row versions that cannot be removed at the end of that phase
+	// A backlog, delivered to a sink that discards it.
 	DrainPerSecond float64 `json:"drain_per_second"`
 }
 
-// EnginesResult is the log and the classic engine, side by side.
+// EnginesResult compares the log with the classic engine.
 type EnginesResult struct {
 	Engines []EngineFigures `json:"engines"`
 }
 
-// contestant is an engine under measurement.
+// contestant is a measured engine.
 type contestant struct {
 	engine
 	name  string
@@ -42,10 +43,11 @@ type contestant struct {
 	bare          []float64
 	relayed, held side
 	drained       []float64
-	left          int64 // old versions of rows, at the end of the latest phase with an old transaction
+	left          int64 // old row versions at the end of the latest phase with an old transaction
 }
 
-// Engines measures the engines in turn, round by round, so that all have the same minutes of the machine. Rates are medians.
+// Engines measures the engines in turn, round by round, so that all are affected alike by other
+// load on the machine. Rates are medians.
 func Engines(ctx context.Context, l *Lab) (result EnginesResult, err error) {
 	all, remove, err := l.contestants(ctx)
 	defer func() { err = errors.Join(err, remove(ctx)) }()
@@ -75,7 +77,8 @@ func Engines(ctx context.Context, l *Lab) (result EnginesResult, err error) {
 	return result, nil
 }
 
-// contestants are the engines that can be measured here, laid out, and how to remove what they leave.
+// contestants creates the engines that can be measured here. It returns them, and a function that
+// removes what they leave behind.
 func (l *Lab) contestants(ctx context.Context) (all []*contestant, remove func(context.Context) error, err error) {
 	log := logEngine{l}
 	all = append(all, &contestant{engine: log, name: "log on PostgreSQL", fill: l.fill, hold: l.holdXmin, waste: log.waste})
@@ -106,7 +109,8 @@ func (l *Lab) contestants(ctx context.Context) (all []*contestant, remove func(c
 	return all, remove, nil
 }
 
-// engineRound measures one engine once: producers alone, beside a relay, beside a relay and an old transaction, and a backlog.
+// engineRound measures one engine once: producers alone, with a relay, with a relay and an old
+// transaction, and a backlog.
 func (l *Lab) engineRound(ctx context.Context, c *contestant, what string) error {
 	l.engine = c.engine
 	alone, err := l.loadPhase(ctx, c.producers, what+", without a relay")
@@ -138,8 +142,8 @@ func (l *Lab) engineRound(ctx context.Context, c *contestant, what string) error
 	return l.engineDrain(ctx, c)
 }
 
-// engineDrain delivers a backlog through the feed that has delivered everything else, as it would after an outage of its
-// destination.
+// engineDrain delivers a backlog through the feed that has delivered everything else, as after an
+// outage of its destination.
 func (l *Lab) engineDrain(ctx context.Context, c *contestant) error {
 	b := newBook()
 	total := int64(l.Messages)

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// EnqueueVariant is what one transaction costs, written in one way. Costs are measured with one writer.
+// EnqueueVariant is the cost of one transaction that is written in one way. Costs are measured with
+// one writer.
 type EnqueueVariant struct {
 	Name             string   `json:"name"`
 	Messages         int      `json:"messages"`            // in each transaction
@@ -22,8 +23,8 @@ type EnqueueVariant struct {
 	WritersPerSecond float64  `json:"writers_per_second"` // transactions of all writers
 }
 
-// EnqueueResult is what a message costs the producer and its server. What a variant adds is its cost less that of the business
-// row alone. Pointers are nil where the processor time cannot be seen.
+// EnqueueResult is the cost of a message for the producer and its server. A variant adds its cost
+// minus that of the business row alone. Pointers are nil if the processor time is not visible.
 type EnqueueResult struct {
 	Writers        int              `json:"writers"`
 	Business       *float64         `json:"business_server_us,omitempty"`
@@ -37,7 +38,7 @@ type EnqueueResult struct {
 	LeftOut        string           `json:"left_out,omitempty"`
 }
 
-// turn is a short time of one variant.
+// turn is a short measurement of one variant.
 type turn struct {
 	transactions   int64
 	elapsed        time.Duration
@@ -51,12 +52,13 @@ type enqueueRun struct {
 	variants []variant
 	clerks   []*clerk
 	trips    trips
-	pids     []int // of the clerks' sessions; empty if they cannot be seen
+	pids     []int // of the clerks' sessions; empty if they are not visible
 }
 
-// Enqueue measures what a message adds to a transaction, beside a plain table as people write it themselves. All variants have
-// short turns, in another order each round, so that whatever else the machine does meets all of them. Of the costs the least third of
-// the turns counts, of the rates the median.
+// Enqueue measures what a message adds to a transaction, compared with a plain hand-written outbox
+// table. All variants have short turns, in random order each round, so that other load on the
+// machine affects all of them alike. Costs are the mean of the lowest third of the turns, rates the
+// median.
 func Enqueue(ctx context.Context, l *Lab) (_ EnqueueResult, err error) {
 	r := &enqueueRun{lab: l, variants: enqueueVariants()}
 	defer func() { err = errors.Join(err, r.dismiss(ctx)) }()
@@ -75,7 +77,7 @@ func Enqueue(ctx context.Context, l *Lab) (_ EnqueueResult, err error) {
 	return enqueueFigures(r.variants, alone, together, enqueueSeen{len(r.pids) > 0, ownSeen, len(r.clerks)}), nil
 }
 
-// prepare creates the tables, connects the writers and lets their sessions make their plans.
+// prepare creates the tables, connects the writers and warms up the plan caches of their sessions.
 func (r *enqueueRun) prepare(ctx context.Context) error {
 	r.lab.Progress("warming up")
 	for _, statement := range createPlain {
@@ -108,7 +110,7 @@ func (r *enqueueRun) prepare(ctx context.Context) error {
 	return nil
 }
 
-// planned is after how many executions a session keeps the plan of a statement.
+// planned is the number of executions after which a session caches the plan of a statement.
 const planned = 6
 
 // dismiss disconnects the writers.
@@ -120,7 +122,8 @@ func (r *enqueueRun) dismiss(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// phase measures all variants in turn with so many writers, and returns the turns of each.
+// phase measures all variants in turn with the given number of writers, and returns the turns of
+// each.
 func (r *enqueueRun) phase(ctx context.Context, writers int) ([][]turn, error) {
 	length := r.lab.Phase / time.Duration(r.lab.Rounds*len(r.variants))
 	turns := make([][]turn, len(r.variants))
@@ -165,7 +168,8 @@ func (r *enqueueRun) turn(ctx context.Context, v variant, writers int, length ti
 	return t, err
 }
 
-// work lets each writer commit until the time is over, and at least so many times. It returns how many they have committed.
+// work lets each writer commit until the time is over, and at least the given number of times. It
+// returns the number of commits.
 func (r *enqueueRun) work(ctx context.Context, v variant, clerks []*clerk, length time.Duration, least int) (sum int64, err error) {
 	end := time.Now().Add(length)
 	counts, errs := make([]int64, len(clerks)), make([]error, len(clerks))
@@ -188,19 +192,20 @@ func (r *enqueueRun) work(ctx context.Context, v variant, clerks []*clerk, lengt
 	return sum, errors.Join(errs...)
 }
 
-// wal is the position at which the server writes next, in bytes.
+// wal returns the WAL insert position of the server, in bytes.
 func (l *Lab) wal(ctx context.Context) (position int64, err error) {
 	err = l.admin.QueryRow(ctx, "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&position)
 	return position, err
 }
 
-// enqueueSeen is what could be measured, and with how many writers.
+// enqueueSeen is what could be measured, and the number of writers.
 type enqueueSeen struct {
 	server, client bool
 	writers        int
 }
 
-// enqueueFigures computes the result from the turns of each variant, with one writer and with all of them.
+// enqueueFigures computes the result from the turns of each variant, with one writer and with all
+// of them.
 func enqueueFigures(variants []variant, alone, together [][]turn, seen enqueueSeen) EnqueueResult {
 	result := EnqueueResult{Writers: seen.writers}
 	if !seen.server {
@@ -232,7 +237,7 @@ func enqueueFigures(variants []variant, alone, together [][]turn, seen enqueueSe
 	return result
 }
 
-// known is a figure, or nil where nothing was seen.
+// known returns a rounded figure, or nil if it was not visible.
 func known(seen bool, v float64, digits int) *float64 {
 	if !seen {
 		return nil
@@ -241,7 +246,7 @@ func known(seen bool, v float64, digits int) *float64 {
 	return &v
 }
 
-// perTransaction is what a transaction takes, in the least third of the turns.
+// perTransaction returns the cost of a transaction in the lowest third of the turns.
 func perTransaction(turns []turn, what func(turn) float64) float64 {
 	values := make([]float64, len(turns))
 	for i, t := range turns {
@@ -250,7 +255,7 @@ func perTransaction(turns []turn, what func(turn) float64) float64 {
 	return leastThird(values)
 }
 
-// turnRate is the median of transactions a second.
+// turnRate returns the median rate of transactions per second.
 func turnRate(turns []turn) float64 {
 	values := make([]float64, len(turns))
 	for i, t := range turns {

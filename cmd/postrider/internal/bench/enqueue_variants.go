@@ -21,8 +21,8 @@ const (
 	pipelinedEnqueue  = "pipelined_enqueue"
 )
 
-// createPlain makes an outbox table as people write it themselves: a number, a time, a mark of what is published, and an index
-// of what is not.
+// createPlain creates an outbox table as applications write it themselves: with a number, a
+// publishing time, and an index of unpublished rows.
 var createPlain = []string{
 	`CREATE TABLE @schema@.plain_outbox (
   id             bigserial   PRIMARY KEY,
@@ -38,7 +38,7 @@ var createPlain = []string{
 	`CREATE INDEX ON @schema@.plain_outbox (created_at) WHERE published_at IS NULL`,
 }
 
-// variant is one way to write a transaction.
+// variant is a way to write a transaction.
 type variant struct {
 	name     string
 	messages int
@@ -66,7 +66,7 @@ func enqueueVariants() []variant {
 	}
 }
 
-// clerk is a writer with a connection of its own. It writes one transaction at a time.
+// clerk is a writer with its own connection. It writes one transaction at a time.
 type clerk struct {
 	conn    *pgx.Conn
 	outbox  *postgres.Outbox
@@ -103,26 +103,27 @@ func (l *Lab) newClerk(ctx context.Context, count *trips) (*clerk, error) {
 	}, nil
 }
 
-// next draws another payload, and returns the order that the message belongs to.
+// next sets a new payload, and returns the order that the message belongs to.
 func (c *clerk) next() (order string) {
 	c.number++
 	copy(c.payload, c.noise[rand.IntN(len(c.noise)-len(c.payload)):])
 	return strconv.FormatInt(c.number%keys, 10)
 }
 
-// message is the next one as the arguments of a statement.
+// message returns the next message as the arguments of a statement.
 func (c *clerk) message() []any {
 	order := c.next()
 	return []any{"order.placed", "order", order, "application/octet-stream", c.payload}
 }
 
-// event is the next one as a message.
+// event returns the next message.
 func (c *clerk) event() postrider.Message {
 	order := c.next()
 	return postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: order}, c.payload)
 }
 
-// apart makes a transaction of the business row and whatever add writes, each in a round trip of its own.
+// apart returns a transaction of the business row and what add writes, each in a separate round
+// trip.
 func apart(add func(context.Context, *clerk, pgx.Tx) error) func(context.Context, *clerk) error {
 	return func(ctx context.Context, c *clerk) error {
 		tx, err := c.conn.Begin(ctx)
@@ -140,7 +141,7 @@ func apart(add func(context.Context, *clerk, pgx.Tx) error) func(context.Context
 	}
 }
 
-// executing adds one message with a statement.
+// executing returns a function that writes a message with a statement.
 func executing(statement func(*clerk) string) func(context.Context, *clerk, pgx.Tx) error {
 	return func(ctx context.Context, c *clerk, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, statement(c), c.message()...)
@@ -148,7 +149,7 @@ func executing(statement func(*clerk) string) func(context.Context, *clerk, pgx.
 	}
 }
 
-// enqueuing adds so many messages with one Enqueue.
+// enqueuing returns a function that writes messages with one Enqueue.
 func enqueuing(count int) func(context.Context, *clerk, pgx.Tx) error {
 	return func(ctx context.Context, c *clerk, tx pgx.Tx) error {
 		msgs := make([]postrider.Message, count)
@@ -159,7 +160,7 @@ func enqueuing(count int) func(context.Context, *clerk, pgx.Tx) error {
 	}
 }
 
-// pipelined makes a transaction of the business row and whatever add writes, in one round trip.
+// pipelined returns a transaction of the business row and what add writes, in one round trip.
 func pipelined(add func(*clerk, *pgx.Batch) error) func(context.Context, *clerk) error {
 	return func(ctx context.Context, c *clerk) error {
 		var batch pgx.Batch

@@ -2,16 +2,17 @@ package bench
 
 import "context"
 
-// fillStep is how many messages one transaction of a filling adds.
+// fillStep is the number of messages per transaction of fill.
 const fillStep = 10_000
 
-// fillMessages numbers messages from $1 to $2 as producers would, and cuts their payloads out of one block of noise.
+// fillMessages inserts messages with the numbers $1 to $2, with payloads cut out of one block of
+// noise.
 const fillMessages = `INSERT INTO @schema@.messages (type, topic, aggregate_type, aggregate_id, content_type, occurred_at, payload)
 SELECT 'order.placed', $7, 'order', (n % $3)::text, 'application/octet-stream', clock_timestamp(),
        int8send(n) || substr($4::bytea, 1 + (n * 7919 % $5)::integer, $6)
 FROM generate_series($1::bigint, $2::bigint) n`
 
-// fill makes the backlog hold the messages numbered from first up to but not including end.
+// fill fills the backlog with the messages numbered from first up to but not including end.
 func (l *Lab) fill(ctx context.Context, first, end int64) error {
 	const spread = 1 << 16
 	size := l.Payload - numberSize

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// HeldXminResult is what an old open transaction costs.
+// HeldXminResult is the cost of an old open transaction.
 type HeldXminResult struct {
 	BaselinePerSecond float64 `json:"baseline_per_second"`
 	HeldPerSecond     float64 `json:"held_per_second"`
@@ -19,8 +19,8 @@ type HeldXminResult struct {
 	DeadTuples        int64   `json:"dead_tuples"`
 }
 
-// HeldXmin measures full load beside a relay, without and with an old transaction that keeps vacuum from removing
-// anything. Rates count delivered messages; dead tuples are those of the log after all of it.
+// HeldXmin measures producers at full load with a relay, without and with an old transaction that
+// blocks vacuum. Rates count delivered messages; dead tuples are those of the log at the end.
 func HeldXmin(ctx context.Context, l *Lab) (HeldXminResult, error) {
 	b := newBook()
 	p, err := l.hire(ctx, b)
@@ -60,7 +60,7 @@ func HeldXmin(ctx context.Context, l *Lab) (HeldXminResult, error) {
 	}, err
 }
 
-// side gathers the phases of one side of the comparison.
+// side collects the phases of one side of the comparison.
 type side struct {
 	rates     []float64
 	latencies []int64
@@ -71,7 +71,8 @@ func (s *side) add(b *book, phase load) {
 	s.latencies = append(s.latencies, b.latencies(phase.first, phase.end)...)
 }
 
-// heldPhase measures full load while another connection holds a transaction with a snapshot and an ID.
+// heldPhase measures full load while another connection holds a transaction with a snapshot and an
+// ID.
 func (l *Lab) heldPhase(ctx context.Context, p *producers, what string) (phase load, err error) {
 	release, err := l.holdXmin(ctx)
 	if err != nil {
@@ -81,7 +82,7 @@ func (l *Lab) heldPhase(ctx context.Context, p *producers, what string) (phase l
 	return l.relayedPhase(ctx, p, discarding(p.book), what)
 }
 
-// holdXmin begins a transaction that keeps vacuum from removing anything, and returns how to end it.
+// holdXmin begins a transaction that blocks vacuum, and returns a function to end it.
 func (l *Lab) holdXmin(ctx context.Context) (release func() error, err error) {
 	conn, err := l.admin.Acquire(ctx)
 	if err != nil {
@@ -101,11 +102,11 @@ func (l *Lab) holdXmin(ctx context.Context) (release func() error, err error) {
 	}, nil
 }
 
-// deadTuples asks the server's statistics about the log. They arrive late: as long as they miss some of the inserts,
-// they may miss dead tuples too.
+// deadTuples returns the dead tuples of the log from the server's statistics. The statistics are
+// delayed: it waits until they include all inserts.
 func (l *Lab) deadTuples(ctx context.Context, inserts int64) (int64, error) {
 	l.Progress("waiting for the server's statistics")
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(progressTimeout)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {

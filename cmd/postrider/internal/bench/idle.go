@@ -16,8 +16,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// IdleResult is what relays cost that have nothing to do, all of them together. Pointers are nil where the processor time cannot
-// be seen.
+// IdleResult is the total cost of idle relays. Pointers are nil if the processor time is not
+// visible.
 type IdleResult struct {
 	Databases  int      `json:"databases"`
 	Server     *float64 `json:"server_ms_per_second,omitempty"`   // processor time of the server, above that without relays
@@ -25,17 +25,17 @@ type IdleResult struct {
 	Relay      *float64 `json:"relay_ms_per_second,omitempty"`    // that of this process
 	Statements float64  `json:"statements_per_second"`
 	CountedBy  string   `json:"statements_counted_by"`
-	RoundTrips float64  `json:"round_trips_per_second"` // counted at the relays' connections
+	RoundTrips float64  `json:"round_trips_per_second"` // counted on the relays' connections
 	LeftOut    string   `json:"left_out,omitempty"`
 }
 
 // How the server counts statements.
 const (
 	byStatements   = "pg_stat_statements"
-	byTransactions = "transactions in pg_stat_database" // a relay's statements are nearly all transactions of their own
+	byTransactions = "transactions in pg_stat_database" // nearly every statement of a relay is a transaction
 )
 
-// idleUse is what is used in a second.
+// idleUse is the use of resources per second.
 type idleUse struct {
 	server, sessions, own float64 // milliseconds of processor time
 	statements, trips     float64
@@ -46,12 +46,12 @@ type idleRun struct {
 	lab       *Lab
 	databases databases
 	trips     trips
-	seen      bool // the server's processes
+	seen      bool // whether the server's processes are visible
 	countedBy string
 }
 
-// Idle measures relays that have nothing to do, one for each of some databases, against the same server without them, before and
-// after.
+// Idle measures idle relays, one for each of some databases, compared with the same server without
+// them, before and after.
 func Idle(ctx context.Context, l *Lab) (_ IdleResult, err error) {
 	r := &idleRun{lab: l}
 	r.databases = databases{lab: l, open: r.open}
@@ -87,7 +87,7 @@ func Idle(ctx context.Context, l *Lab) (_ IdleResult, err error) {
 	return idleFigures(without, beside, IdleResult{Databases: l.Databases, CountedBy: r.countedBy}, r.seen, ownSeen), nil
 }
 
-// prepare creates the databases and finds out what can be measured.
+// prepare creates the databases and determines what can be measured.
 func (r *idleRun) prepare(ctx context.Context) error {
 	conn, err := r.lab.admin.Acquire(ctx)
 	if err != nil {
@@ -119,12 +119,12 @@ func (r *idleRun) prepare(ctx context.Context) error {
 	}
 	r.countedBy = byStatements
 	if _, err := r.statements(ctx); err != nil {
-		r.countedBy = byTransactions // the extension is not there, or not loaded
+		r.countedBy = byTransactions // the extension is missing or not loaded
 	}
 	return ctx.Err()
 }
 
-// open lays out a log in a new database, and keeps no connection to it.
+// open creates a log in a new database, and closes its connections.
 func (r *idleRun) open(ctx context.Context, config *pgxpool.Config) (*Lab, error) {
 	o := r.lab.Options
 	o.Progress = nil
@@ -135,7 +135,8 @@ func (r *idleRun) open(ctx context.Context, config *pgxpool.Config) (*Lab, error
 	return lab, err
 }
 
-// idleEngine is the log as "postrider relay" opens it, with connections that count their round trips.
+// idleEngine is the log as "postrider relay" opens it, with connections that count their round
+// trips.
 type idleEngine struct {
 	logEngine
 	connections int
@@ -159,8 +160,8 @@ func (e idleEngine) open(ctx context.Context) (feeds.Store, func(), error) {
 	return db.Feeds(), pool.Close, nil
 }
 
-// settled is how long a relay is left alone after its start, at most half a phase: it has then looked at everything once, and
-// polls at its slowest.
+// settled is how long to wait after the start of a relay, at most half a phase. After that a relay
+// has checked everything once, and polls at its slowest rate.
 const settled = 3 * time.Second
 
 // relayed measures a phase with a relay for each database.
@@ -191,7 +192,7 @@ func (r *idleRun) relayed(ctx context.Context, what string) (use idleUse, err er
 	return r.phase(ctx, what+", with relays")
 }
 
-// phase measures what is used while nobody writes.
+// phase measures the use of resources without producers.
 func (r *idleRun) phase(ctx context.Context, what string) (use idleUse, err error) {
 	defer r.lab.counting(what, r.lab.Phase)()
 	statements, err := r.statements(ctx)
@@ -228,7 +229,7 @@ func (r *idleRun) phase(ctx context.Context, what string) (use idleUse, err erro
 	return use, err
 }
 
-// names are those of the databases.
+// names returns the names of the databases.
 func (r *idleRun) names() (names []string) {
 	for _, lab := range r.databases.labs {
 		names = append(names, lab.config.ConnConfig.Database)
@@ -236,7 +237,8 @@ func (r *idleRun) names() (names []string) {
 	return names
 }
 
-// statements is how many the server has counted in the databases until now. Transactions are told at least a second late.
+// statements returns how many statements the server has counted in the databases. The server
+// reports transactions at least a second late.
 func (r *idleRun) statements(ctx context.Context) (n int64, err error) {
 	query := "SELECT coalesce(sum(xact_commit + xact_rollback), 0)::bigint FROM pg_stat_database WHERE datname = ANY ($1::text[])"
 	if r.countedBy == byStatements {
@@ -247,14 +249,14 @@ func (r *idleRun) statements(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// serverProcess is one of those that count.
+// serverProcess is a measured process of the server.
 type serverProcess struct {
 	relay bool // a session of a relay
 	used  time.Duration
 }
 
-// processes are the relays' sessions and what the server runs for everybody, such as the checkpointer. Other clients' sessions, and
-// autovacuum at work for whoever has written, have nothing to do with the relays.
+// processes returns the relays' sessions and the server's background processes, such as the
+// checkpointer. It leaves out the sessions of other clients, and autovacuum workers.
 func (r *idleRun) processes(ctx context.Context) (map[int]serverProcess, error) {
 	found := make(map[int]serverProcess)
 	if !r.seen {
@@ -277,8 +279,8 @@ func (r *idleRun) processes(ctx context.Context) (map[int]serverProcess, error) 
 	return found, err
 }
 
-// idleFigures takes the medians of what is used with relays above the least that is used without: after databases were created,
-// the server has work of its own for a while.
+// idleFigures returns the medians with relays minus the minimum without. It uses the minimum,
+// because the server is still busy for a while after databases were created.
 func idleFigures(without, beside []idleUse, result IdleResult, serverSeen, ownSeen bool) IdleResult {
 	all := func(phases []idleUse, what func(idleUse) float64) (values []float64) {
 		for _, use := range phases {

@@ -17,12 +17,12 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// Options are what the scenarios can be asked to do. Each reads only the fields that concern it.
+// Options configure a scenario. Each scenario reads only the fields that it needs.
 type Options struct {
 	Shards   int           // of the log
 	Payload  int           // bytes of each message's payload, at least 8
-	Writers  int           // producers that work at the same time
-	Phase    time.Duration // how long each phase lasts; where a scenario counts messages instead: the least time to measure
+	Writers  int           // concurrent producers
+	Phase    time.Duration // duration of each phase; in scenarios that count messages: minimum duration
 	Rounds   int           // how often each side of a comparison is measured
 	Messages int           // size of the backlog
 	Rate     int           // messages a second, for scenarios that do not run at full load
@@ -30,25 +30,25 @@ type Options struct {
 	Topic    string        // of the backlog's messages
 	Received int           // messages that a consumer has received before; 0 leaves that comparison out
 	MySQL    string        // address of a MySQL or MariaDB server to measure as well; empty leaves it out
-	Program  string        // that relays are, where they are processes of their own
-	Ring     Ring          // how long the log and the inbox keep what they have
+	Program  string        // executable of relays in scenarios that run them as separate processes
+	Ring     Ring          // retention of the log and the inbox
 
-	Databases         int           // that relays have nothing to do in
-	Canary            time.Duration // between two canaries of such a relay; 0 means none
-	SynchronousCommit string        // of the measured connections; empty leaves it to the server
+	Databases         int           // databases with idle relays
+	Canary            time.Duration // interval of canaries of such a relay; 0 means none
+	SynchronousCommit string        // of the measured connections; empty: the server's default
 
-	Progress func(text string) // told what is being done, and how far it is
+	Progress func(text string) // reports the progress
 	Logger   *slog.Logger      // for the relay
 }
 
-// Ring is how a log is laid out beside its shards. Zero means the default.
+// Ring is the layout of a log, except for its shards. Zero means the default.
 type Ring struct {
 	Slots  int
 	Period time.Duration
-	Inbox  time.Duration // how long consumers remember
+	Inbox  time.Duration // inbox window of consumers
 }
 
-// Validate reports everything that cannot be measured.
+// Validate reports all invalid options.
 func (o *Options) Validate() error {
 	var errs []error
 	for _, f := range []struct {
@@ -74,7 +74,7 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Lab is a schema for one run, and the means to reach it.
+// Lab is a schema for one run, with connections to it.
 type Lab struct {
 	Options
 	Server string // the server's version
@@ -82,13 +82,13 @@ type Lab struct {
 	config *pgxpool.Config
 	admin  *pgxpool.Pool
 	schema string
-	engine engine // that is measured now
+	engine engine // the one that is measured at the moment
 }
 
-// cleanupTimeout bounds the removal of a schema, which must also happen when the run was interrupted.
+// cleanupTimeout limits the removal of a schema, which also happens after an interrupt.
 const cleanupTimeout = time.Minute
 
-// Open lays out a schema of its own in the database that config leads to.
+// Open creates a schema for the run in the database of config.
 func Open(ctx context.Context, config *pgxpool.Config, o Options) (*Lab, error) {
 	return openNamed(ctx, config, o, fmt.Sprintf("postrider_bench_%d", os.Getpid()))
 }
@@ -108,7 +108,7 @@ func openNamed(ctx context.Context, config *pgxpool.Config, o Options, schema st
 	admin := config.Copy()
 	admin.MaxConns = 2
 	admin.ConnConfig.RuntimeParams["application_name"] = benchName
-	admin.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // nothing that the bench itself says twice
+	admin.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // do not cache statements of the bench itself
 	var err error
 	if lab.admin, err = pgxpool.NewWithConfig(ctx, admin); err != nil {
 		return nil, err
@@ -123,10 +123,11 @@ func openNamed(ctx context.Context, config *pgxpool.Config, o Options, schema st
 	return lab, nil
 }
 
-// Schema is the name of the schema that the run works in.
+// Schema returns the name of the schema of the run.
 func (l *Lab) Schema() string { return l.schema }
 
-// claim creates the schema. One that is there already is left alone: process numbers are not unique across machines.
+// claim creates the schema. It fails if the schema exists: process IDs are not unique across
+// machines.
 func (l *Lab) claim(ctx context.Context) error {
 	_, err := l.admin.Exec(ctx, l.in("CREATE SCHEMA @schema@"))
 	var pg *pgconn.PgError
@@ -159,7 +160,7 @@ func (l *Lab) layOut(ctx context.Context) error {
 	return err
 }
 
-// Close removes the schema and everything in it, also when ctx has ended.
+// Close removes the schema, also if ctx has ended.
 func (l *Lab) Close(ctx context.Context) error {
 	defer l.admin.Close()
 	l.Progress("removing " + l.schema)
@@ -174,7 +175,7 @@ func (l *Lab) Close(ctx context.Context) error {
 // Leave disconnects and keeps the schema.
 func (l *Lab) Leave() { l.admin.Close() }
 
-// pool opens connections that the caller closes.
+// pool opens a pool that the caller closes.
 func (l *Lab) pool(ctx context.Context, size int) (*pgxpool.Pool, error) {
 	config := l.config.Copy()
 	config.MaxConns = int32(size)
@@ -185,7 +186,7 @@ func (l *Lab) open(pool *pgxpool.Pool) (*postgres.DB, error) {
 	return postgres.Open(pool, postgres.Config{Schema: l.schema})
 }
 
-// in puts the schema's name into a statement.
+// in inserts the schema's name into a statement.
 func (l *Lab) in(sql string) string {
 	return strings.ReplaceAll(sql, "@schema@", pgx.Identifier{l.schema}.Sanitize())
 }

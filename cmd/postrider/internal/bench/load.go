@@ -11,7 +11,7 @@ import (
 // defaultFeed is the feed of scenarios that need only one.
 const defaultFeed = "default"
 
-// load is one phase of producers at full load.
+// load is a phase of producers at full load.
 type load struct {
 	first, end int64         // the numbers of its messages, end not included
 	elapsed    time.Duration // until the last commit
@@ -35,8 +35,8 @@ func (l *Lab) loadPhase(ctx context.Context, p *producers, what string) (load, e
 	return phase, err
 }
 
-// relayedPhase measures producers at full load beside a running relay. What waits from before is delivered first, and
-// what the phase leaves is delivered after it, so that the phase itself sees a relay that keeps up.
+// relayedPhase measures producers at full load with a running relay. It delivers the backlog before
+// and after the phase, so that the phase measures a relay that keeps up.
 func (l *Lab) relayedPhase(ctx context.Context, p *producers, to postrider.Publisher, what string) (phase load, err error) {
 	relay, err := l.carry(ctx, defaultFeed, to)
 	if err != nil {
@@ -57,12 +57,12 @@ func (l *Lab) relayedPhase(ctx context.Context, p *producers, to postrider.Publi
 	return phase, p.drain(ctx, what+", after")
 }
 
-// drain waits until everything that is committed has been delivered. No producer may be at work.
+// drain waits until all committed messages have been delivered. Producers must be idle.
 func (p *producers) drain(ctx context.Context, what string) error {
 	return p.book.await(ctx, p.book.committed.Load(), p.lab.delivering(what))
 }
 
-// warmUp opens the connections and lets the server's sessions make their plans, without measuring.
+// warmUp opens the connections and warms up the plan caches of the sessions, without measuring.
 func (l *Lab) warmUp(ctx context.Context, p *producers) error {
 	l.Progress("warming up")
 	return p.fullLoad(ctx, min(time.Second, l.Phase/4))

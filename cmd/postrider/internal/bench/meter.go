@@ -12,20 +12,20 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
 )
 
-// Names under which the server knows whose connections they are.
+// Application names, by which the server's statistics distinguish connections.
 const (
 	producerName = "postrider-bench-producers"
 	relayName    = "postrider-bench-relays"
 	benchName    = "postrider-bench"
 )
 
-// meter reads what a whole server has used. Nobody else may use it meanwhile.
+// meter measures a whole server, which other clients must not use meanwhile.
 type meter struct {
 	pool       *pgxpool.Pool
-	postmaster int // its process
+	postmaster int // its process ID
 }
 
-// newMeter finds the server's processes.
+// newMeter returns a meter if the server's processes are visible.
 func newMeter(ctx context.Context, pool *pgxpool.Pool) (*meter, error) {
 	if err := needsLinux(); err != nil {
 		return nil, err
@@ -42,13 +42,13 @@ func newMeter(ctx context.Context, pool *pgxpool.Pool) (*meter, error) {
 	return &meter{pool, own.parent}, nil
 }
 
-// reading is what has been used until a moment.
+// reading holds the counters at one time.
 type reading struct {
 	at         time.Time
 	wal, pages int64
 	total      int64 // ticks of the whole server
 	each       map[int]int64
-	whose      map[int]string // process to name of the connection
+	whose      map[int]string // process ID to application name
 }
 
 func (m *meter) read(ctx context.Context) (r reading, err error) {
@@ -74,7 +74,7 @@ func (m *meter) read(ctx context.Context) (r reading, err error) {
 	return r, err
 }
 
-// since is what was used between two readings.
+// since returns the differences between two readings.
 func (r reading) since(before reading) scale.Phase {
 	seconds := func(ticks int64) float64 { return float64(ticks) / ticksPerSecond }
 	phase := scale.Phase{

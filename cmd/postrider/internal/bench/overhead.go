@@ -5,20 +5,21 @@ import (
 	"fmt"
 )
 
-// OverheadResult is what a relay costs the producers.
+// OverheadResult is the cost of a relay for the producers.
 type OverheadResult struct {
 	BusinessPerSecond float64 `json:"business_per_second"` // the business row alone
 	BarePerSecond     float64 `json:"bare_per_second"`     // with a message
-	RelayedPerSecond  float64 `json:"relayed_per_second"`  // with a message, beside a relay
+	RelayedPerSecond  float64 `json:"relayed_per_second"`  // with a message and a relay
 	Ratio             float64 `json:"ratio"`               // relayed ÷ bare
-	BusinessRatio     float64 `json:"business_ratio"`      // relayed ÷ business: what a user pays
+	BusinessRatio     float64 `json:"business_ratio"`      // relayed ÷ business: the total cost for a user
 	Undelivered       int64   `json:"undelivered"`
 	P50               float64 `json:"p50_ms"`
 	P99               float64 `json:"p99_ms"`
 }
 
-// Overhead measures producers at full load, without messages, without a relay and beside one, in turn. Rates are medians over the rounds;
-// the latencies are those of all messages that were written beside a relay.
+// Overhead measures producers at full load, without messages, without a relay and with one, in
+// turn. Rates are medians over the rounds. The latencies are those of all messages that were
+// written with a relay.
 func Overhead(ctx context.Context, l *Lab) (OverheadResult, error) {
 	b := newBook()
 	p, err := l.hire(ctx, b)

@@ -14,15 +14,15 @@ import (
 // ticksPerSecond is the unit of processor time in /proc, on every architecture that Go runs on.
 const ticksPerSecond = 100
 
-// process is what /proc tells of one.
+// process holds figures of a process from /proc.
 type process struct {
 	name   string
 	parent int
 	used   int64 // processor time in ticks
-	reaped int64 // that of children which have ended
+	reaped int64 // that of ended children
 }
 
-// readProcess looks at /proc/PID/stat.
+// readProcess parses /proc/PID/stat.
 func readProcess(pid int) (process, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -32,7 +32,7 @@ func readProcess(pid int) (process, error) {
 }
 
 func parseStat(text []byte) (process, error) {
-	// The name stands in parentheses, and may contain anything, also parentheses.
+	// The name is in parentheses, and may itself contain parentheses.
 	open, shut := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 0 || shut < open {
 		return process{}, fmt.Errorf("bench: /proc has a line without a name: %q", text)
@@ -52,8 +52,8 @@ func parseStat(text []byte) (process, error) {
 	return process{string(text[open+1 : shut]), int(numbers[0]), numbers[1] + numbers[2], numbers[3] + numbers[4]}, nil
 }
 
-// familyTime is the processor time of a process and its children, in ticks: of all together, with those that have ended, and of
-// each that lives.
+// familyTime returns the processor time of a process and its children, in ticks: the total
+// including ended children, and that of each running child.
 func familyTime(parent int) (total int64, each map[int]int64, err error) {
 	head, err := readProcess(parent)
 	if err != nil {
@@ -79,7 +79,7 @@ func familyTime(parent int) (total int64, each map[int]int64, err error) {
 	return total, each, nil
 }
 
-// resident is the memory that a process has, in bytes.
+// resident returns the resident memory of a process, in bytes.
 func resident(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -94,13 +94,13 @@ func resident(pid int) (int64, error) {
 	return 0, fmt.Errorf("bench: /proc/%d/status does not tell the memory", pid)
 }
 
-// openFiles is how many a process has open, with its connections.
+// openFiles returns the number of open files and connections of a process.
 func openFiles(pid int) (int, error) {
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	return len(entries), err
 }
 
-// needsLinux says why a scenario cannot run, if it cannot.
+// needsLinux returns an error if a scenario cannot run on this system.
 func needsLinux() error {
 	if _, err := readProcess(os.Getpid()); err != nil {
 		return errors.Join(fmt.Errorf("bench: this scenario reads processor time in /proc, which %s does not have", runtime.GOOS), err)
@@ -108,7 +108,7 @@ func needsLinux() error {
 	return nil
 }
 
-// machineMemory is that of the machine in bytes, 0 if it cannot be known.
+// machineMemory returns the memory of the machine in bytes, or 0 if it is unknown.
 func machineMemory() int64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -122,7 +122,7 @@ func machineMemory() int64 {
 	return kilobytes << 10
 }
 
-// processorName is what the machine calls its processors.
+// processorName returns the model name of the processors.
 func processorName() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

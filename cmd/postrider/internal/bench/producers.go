@@ -12,19 +12,20 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// keys is how many different ordering keys there are.
+// keys is the number of different ordering keys.
 const keys = 5000
 
-// producers write a business row and a message in one transaction each, as an application does: four round trips.
+// producers write a business row and a message in one transaction each, as an application does: in
+// four round trips.
 type producers struct {
 	lab   *Lab
 	book  *book
-	notes notes // the book, unless a scenario keeps its own
+	notes notes // the book, unless a scenario has its own
 	shop  shop
 	noise []byte
 }
 
-// notes is where producers get numbers for messages, and tell of commits that have returned.
+// notes assigns numbers to messages, and records commits that have returned.
 type notes interface {
 	draw() int64
 	commit(number int64)
@@ -44,8 +45,8 @@ func (l *Lab) producersAt(shop shop, b *book) *producers {
 
 func (p *producers) dismiss() { p.shop.close() }
 
-// fullLoad lets every writer commit as fast as it can for the given time. A transaction that has begun is finished:
-// cutting it would leave a dead tuple that nobody but the bench is to blame for.
+// fullLoad lets every writer commit as fast as it can for the given time. It completes transactions
+// that have begun: cancelling one would leave a dead tuple that the relay has not caused.
 func (p *producers) fullLoad(ctx context.Context, d time.Duration) error {
 	end := time.Now().Add(d)
 	return p.each(func(int) error {
@@ -59,7 +60,8 @@ func (p *producers) fullLoad(ctx context.Context, d time.Duration) error {
 	})
 }
 
-// steady commits messages at an even rate, however long each takes, as long as a writer is free.
+// steady commits messages at an even rate, independent of their duration, as long as a writer is
+// free.
 func (p *producers) steady(ctx context.Context, rate int, d time.Duration) error {
 	start := time.Now()
 	total := int64(float64(rate) * d.Seconds())
@@ -87,7 +89,7 @@ func (p *producers) steady(ctx context.Context, rate int, d time.Duration) error
 	})
 }
 
-// each runs f once per writer and returns the first error, after all have ended.
+// each runs f once per writer and returns the first error after all have ended.
 func (p *producers) each(f func(writer int) error) error {
 	var (
 		wg    sync.WaitGroup
@@ -119,7 +121,7 @@ func (p *producers) produce(ctx context.Context, payload []byte) error {
 	return nil
 }
 
-// noise returns bytes that no database can compress.
+// noise returns incompressible bytes.
 func noise(size int) []byte {
 	bytes := make([]byte, size)
 	source := rand.NewChaCha8([32]byte{1})

@@ -9,7 +9,7 @@ const progressInterval = 200 * time.Millisecond
 
 func (l *Lab) progressf(format string, args ...any) { l.Progress(fmt.Sprintf(format, args...)) }
 
-// delivering tells how a backlog shrinks.
+// delivering returns a function that reports the progress of a delivery.
 func (l *Lab) delivering(what string) func(delivered, count int64) {
 	var shown time.Time
 	return func(delivered, count int64) {
@@ -20,7 +20,7 @@ func (l *Lab) delivering(what string) func(delivered, count int64) {
 	}
 }
 
-// counting tells, until the returned function is called, how much of a phase has passed.
+// counting reports the progress of a phase until the returned function is called.
 func (l *Lab) counting(what string, whole time.Duration) (stop func()) {
 	start := time.Now()
 	tick := time.NewTicker(progressInterval)

@@ -2,9 +2,9 @@ package bench
 
 import "strconv"
 
-// Result is what a scenario found. Encoded as JSON it is the object that scripts read.
+// Result is the result of a scenario. Scripts read its JSON.
 type Result interface {
-	// Table returns the same for people: rows of what, how much and the unit.
+	// Table returns the result as rows for people: what, how much, and the unit.
 	Table() [][]string
 }
 

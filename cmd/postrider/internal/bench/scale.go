@@ -14,12 +14,12 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
 )
 
-// ScalePlan is what [Scale] measures beside the base layout.
+// ScalePlan configures what [Scale] measures in addition to the base layout.
 type ScalePlan struct {
-	Quick     bool          // few layouts, to see that it works
-	Databases int           // the most in one server
+	Quick     bool          // only a few layouts, as a test
+	Databases int           // maximum number in one server
 	Brokers   []ScaleBroker // whose clients the relays use in turn
-	Command   string        // for the record
+	Command   string        // recorded in the result
 	Build     string
 }
 
@@ -29,7 +29,7 @@ type ScaleBroker struct {
 	Settings broker.Settings
 }
 
-// ScaleResult is what messages cost. Its JSON is what "postrider plan --constants" reads.
+// ScaleResult is the cost of messages. "postrider plan --constants" reads its JSON.
 type ScaleResult struct{ scale.Set }
 
 // scaleRun is one run of the scenario.
@@ -38,13 +38,14 @@ type scaleRun struct {
 	lab       *Lab // base layout; its own schema holds the backlog of the drain
 	meter     *meter
 	set       scale.Set
-	databases databases // laid out when they are first needed
+	databases databases // created on first use
 	schemas   int
 	filled    bool
 }
 
-// Scale measures what messages cost the database server and the relays, in many layouts in turn, round by round. Relays are
-// processes of their own. Nobody else may use the server meanwhile.
+// Scale measures the cost of messages for the database server and the relays, in many layouts in
+// turn, round by round. Relays are separate processes. Other clients must not use the server
+// meanwhile.
 func Scale(ctx context.Context, l *Lab, plan ScalePlan) (_ ScaleResult, err error) {
 	m, err := newMeter(ctx, l.admin)
 	if err != nil {
@@ -79,7 +80,7 @@ func Scale(ctx context.Context, l *Lab, plan ScalePlan) (_ ScaleResult, err erro
 	return ScaleResult{s.set}, nil
 }
 
-// measuredCells leaves out those that could not be measured; [scale.Set.LeftOut] says why.
+// measuredCells leaves out cells that were not measured; [scale.Set.LeftOut] has the reasons.
 func measuredCells(all []scale.Cell) (measured []scale.Cell) {
 	for _, c := range all {
 		if len(c.Relayed) > 0 {
@@ -89,7 +90,7 @@ func measuredCells(all []scale.Cell) (measured []scale.Cell) {
 	return measured
 }
 
-// describe notes where and how it is measured.
+// describe records the machine, the server and the parameters.
 func (s *scaleRun) describe(ctx context.Context) error {
 	s.set.Taken, s.set.Command, s.set.Build = time.Now().UTC().Truncate(time.Second), s.Command, s.Build
 	s.set.Seconds, s.set.Rounds, s.set.Writers = s.lab.Phase.Seconds(), s.lab.Rounds, s.lab.Writers
@@ -108,7 +109,7 @@ func (s *scaleRun) describe(ctx context.Context) error {
 	return nil
 }
 
-// cells are the layouts to measure, the base first.
+// cells returns the layouts to measure, the base first.
 func (s *scaleRun) cells() []scale.Cell {
 	base := scale.Cell{Series: scale.Base, Payload: s.lab.Payload, Shards: s.lab.Shards, Relays: 1, Feeds: 1, Databases: 1, To: "discard"}
 	payloads, shards, relays, feeds, rates := []int{100, 10 << 10}, []int{1, 2, 4, 16}, []int{2, 3, 4}, []int{2, 4}, []int{20, 100, 500, 2000, 4000}
@@ -150,7 +151,7 @@ func (s *scaleRun) cells() []scale.Cell {
 	return cells
 }
 
-// label says which cell it is.
+// label describes a cell.
 func label(c scale.Cell) string {
 	switch c.Series {
 	case scale.Payload:
@@ -175,7 +176,7 @@ func label(c scale.Cell) string {
 	return c.Series
 }
 
-// measure measures one cell once.
+// measure measures a cell once.
 func (s *scaleRun) measure(ctx context.Context, i int, what string) error {
 	c := &s.set.Cells[i]
 	if c.Series == scale.Drain {
@@ -192,7 +193,7 @@ func (s *scaleRun) measure(ctx context.Context, i int, what string) error {
 	return errors.Join(err, lab.Close(ctx))
 }
 
-// open lays out a schema for one cell.
+// open creates a schema for one cell.
 func (s *scaleRun) open(ctx context.Context, config *pgxpool.Config, payload, shards int) (*Lab, error) {
 	o := s.lab.Options
 	o.Payload, o.Shards, o.Progress = payload, shards, nil

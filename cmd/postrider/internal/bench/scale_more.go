@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
 )
 
-// acrossDatabases measures a cell with as many databases of the same server.
+// acrossDatabases measures a cell with several databases on the same server.
 func (s *scaleRun) acrossDatabases(ctx context.Context, c *scale.Cell, what string) error {
 	need := perDatabase*c.Databases + s.producerConnections(c.Databases) + spare
 	if have, err := s.databases.free(ctx); err != nil {
@@ -35,7 +35,8 @@ func (s *scaleRun) producerConnections(databases int) int {
 	return databases * (s.lab.Writers/databases + 2)
 }
 
-// relayConnections is what one relay process gets for so many feeds: four each, or less if the server has no more.
+// relayConnections returns the "connections" setting of a relay process for so many feeds. 0 means
+// the default of four per feed, if the server has enough.
 func (s *scaleRun) relayConnections(feeds int) int {
 	limit, err := strconv.Atoi(s.set.Server.Settings["max_connections"])
 	if err != nil || feeds < 2 {
@@ -48,12 +49,12 @@ func (s *scaleRun) relayConnections(feeds int) int {
 	return max(free, perDatabase*feeds)
 }
 
-// leave notes that a cell is not measured.
+// leave records that a cell is not measured.
 func (s *scaleRun) leave(c scale.Cell, format string, args ...any) {
 	s.set.LeftOut = append(s.set.LeftOut, label(c)+": "+fmt.Sprintf(format, args...))
 }
 
-// destination is where the relays of a cell send to. A broker gets a new name each time.
+// destination returns where the relays of a cell send to. A broker gets a new name each time.
 func (s *scaleRun) destination(ctx context.Context, to string) (destination, error) {
 	for _, b := range s.Brokers {
 		if b.Driver.Name != to {
@@ -69,7 +70,7 @@ func (s *scaleRun) destination(ctx context.Context, to string) (destination, err
 	return nowhere, nil
 }
 
-// drain measures one relay that delivers a backlog as fast as it can.
+// drain measures one relay that delivers a backlog as fast as possible.
 func (s *scaleRun) drain(ctx context.Context, c *scale.Cell, what string) (err error) {
 	total := int64(s.lab.Messages)
 	if !s.filled {
@@ -96,7 +97,7 @@ func (s *scaleRun) drain(ctx context.Context, c *scale.Cell, what string) (err e
 		if !pause(ctx, 50*time.Millisecond) {
 			return ctx.Err()
 		}
-		if time.Since(before.at) > 10*patience {
+		if time.Since(before.at) > 10*progressTimeout {
 			return fmt.Errorf("bench: %d of %d messages were delivered", now.published, total)
 		}
 		if now, err = t.count(ctx); err != nil {
@@ -117,7 +118,7 @@ func (s *scaleRun) drain(ctx context.Context, c *scale.Cell, what string) (err e
 	return nil
 }
 
-// sequence measures how many numbers a second one sequence gives to all writers together.
+// sequence measures how many numbers per second one sequence assigns to all writers together.
 func (s *scaleRun) sequence(ctx context.Context) (float64, error) {
 	s.lab.Progress("one sequence, asked by all")
 	pool, err := s.lab.pool(ctx, s.lab.Writers)

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
 )
 
-// inLabs measures a cell in schemas that are laid out: producers alone, then beside relays.
+// inLabs measures a cell in existing schemas: producers alone, then with relays.
 func (s *scaleRun) inLabs(ctx context.Context, c *scale.Cell, labs []*Lab, what string) (err error) {
 	p, err := s.hire(ctx, labs)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *scaleRun) inLabs(ctx context.Context, c *scale.Cell, labs []*Lab, what 
 	return awaitDelivered(ctx, labs)
 }
 
-// hire opens connections for the producers of a cell, spread over its databases.
+// hire opens connections for the producers of a cell, divided among its databases.
 func (s *scaleRun) hire(ctx context.Context, labs []*Lab) (*producers, error) {
 	each := s.lab.Writers
 	if len(labs) > 1 {
@@ -81,7 +81,7 @@ func (s *scaleRun) hire(ctx context.Context, labs []*Lab) (*producers, error) {
 	return labs[0].producersAt(all, newBook()), nil
 }
 
-// spread is one shop in many databases. Neighbouring numbers go to different ones.
+// spread is a shop over several databases. It distributes numbers round-robin.
 type spread []shop
 
 func (s spread) commit(ctx context.Context, order, number int64, m postrider.Message) error {
@@ -94,11 +94,12 @@ func (s spread) close() {
 	}
 }
 
-// phase measures producers for the length of a phase, at full load or at the cell's rate, or nobody at all if it is idle.
+// phase measures producers for the length of a phase, at full load or at the cell's rate, or
+// nothing if the cell is idle.
 func (s *scaleRun) phase(ctx context.Context, c *scale.Cell, p *producers, t *team, what string) (phase scale.Phase, err error) {
 	length := s.lab.Phase
 	if c.Series == scale.Idle {
-		length *= 3 // there is little to count
+		length *= 3 // there is little to measure
 	}
 	defer s.lab.counting(what, length)()
 	var begin, end tally
@@ -139,7 +140,7 @@ func (s *scaleRun) phase(ctx context.Context, c *scale.Cell, p *producers, t *te
 	return phase, nil
 }
 
-// awaitDelivered waits until no feed of the labs has anything to deliver.
+// awaitDelivered waits until no feed of the labs has a backlog.
 func awaitDelivered(ctx context.Context, labs []*Lab) error {
 	for _, lab := range labs {
 		db, err := lab.open(lab.admin)
@@ -163,7 +164,7 @@ func awaitDelivered(ctx context.Context, labs []*Lab) error {
 			if pending != seen {
 				seen, since = pending, time.Now()
 			}
-			if time.Since(since) > patience {
+			if time.Since(since) > progressTimeout {
 				return fmt.Errorf("bench: %d messages are not delivered", pending)
 			}
 			lab.progressf("%d messages to deliver", pending)
@@ -175,7 +176,7 @@ func awaitDelivered(ctx context.Context, labs []*Lab) error {
 	return nil
 }
 
-// logSize is what the messages of all labs take on disk, with their indexes.
+// logSize returns the size of the messages of all labs on disk, with their indexes.
 func logSize(ctx context.Context, labs []*Lab) (sum int64, err error) {
 	for _, lab := range labs {
 		size, err := lab.sizeOf(ctx, "messages")
@@ -187,14 +188,14 @@ func logSize(ctx context.Context, labs []*Lab) (sum int64, err error) {
 	return sum, nil
 }
 
-// sizeOf is what a table takes, with its partitions and indexes.
+// sizeOf returns the size of a table, with its partitions and indexes.
 func (l *Lab) sizeOf(ctx context.Context, table string) (size int64, err error) {
 	err = l.admin.QueryRow(ctx, `SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::bigint FROM pg_partition_tree($1::regclass)`,
 		l.in("@schema@."+table)).Scan(&size)
 	return size, err
 }
 
-// business measures the producers' transactions without any message.
+// business measures the producers' transactions without messages.
 func (s *scaleRun) business(ctx context.Context, round int) (err error) {
 	lab, err := s.open(ctx, s.lab.config, s.lab.Payload, s.lab.Shards)
 	if err != nil {
@@ -215,7 +216,7 @@ func (s *scaleRun) business(ctx context.Context, round int) (err error) {
 	return err
 }
 
-// silent is a shop whose transactions tell nobody.
+// silent is a shop that writes no messages.
 type silent struct{ *logShop }
 
 func (s silent) commit(ctx context.Context, order, number int64, _ postrider.Message) error {

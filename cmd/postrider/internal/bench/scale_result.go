@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
 )
 
-// million is how many messages the costs of the table are for.
+// million is the number of messages that the costs of the table refer to.
 const million = 1e6
 
 // Table implements [Result].
@@ -61,7 +61,7 @@ func (r ScaleResult) Table() [][]string {
 	for _, row := range rows {
 		for i, cell := range row {
 			if i > 0 && cell == "" {
-				row[i] = "-" // a missing cell would end the column
+				row[i] = "-" // an empty cell would end the column
 			}
 		}
 	}

@@ -13,17 +13,17 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
 )
 
-// SoakPlan is how long and how hard [Soak] works, and through which broker.
+// SoakPlan configures [Soak].
 type SoakPlan struct {
 	For      time.Duration
 	Load     float64 // share of the full rate, 0 to 1
 	Broker   broker.Driver
 	Settings broker.Settings
-	Command  string // for the record
+	Command  string // recorded in the result
 	Build    string
 }
 
-// Validate reports everything that makes no sense.
+// Validate reports all invalid settings.
 func (p *SoakPlan) Validate() error {
 	var errs []error
 	if p.For < 10*time.Second {
@@ -38,7 +38,8 @@ func (p *SoakPlan) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Ring is a layout in which the log and the inbox turn often enough for their sizes to settle in the first half.
+// Ring returns a layout in which the log and the inbox turn often enough for their sizes to settle
+// in the first half.
 func (p *SoakPlan) Ring() Ring {
 	return Ring{
 		Slots:  6,
@@ -47,20 +48,20 @@ func (p *SoakPlan) Ring() Ring {
 	}
 }
 
-// inboxPeriod is how long one of the inbox's ten slots is written.
+// inboxPeriod returns how long one of the inbox's ten slots is written.
 func (p *SoakPlan) inboxPeriod() time.Duration {
 	return min(max(3*time.Second, (p.For/24).Truncate(time.Second)), 3*time.Minute)
 }
 
-// interval is the time between two samples.
+// interval returns the time between two samples.
 func (p *SoakPlan) interval() time.Duration { return max(time.Second, p.For/60) }
 
-// calibration is how long the full rate is looked for.
+// calibration returns how long the full rate is measured.
 func (p *SoakPlan) calibration() time.Duration {
 	return min(max(p.For/10, 4*time.Second), 30*time.Second)
 }
 
-// SoakResult is what became of it.
+// SoakResult is the result of a soak test.
 type SoakResult struct {
 	Taken    time.Time     `json:"taken"`
 	Command  string        `json:"command"`
@@ -71,31 +72,31 @@ type SoakResult struct {
 	Payload  int           `json:"payload"`
 	Shards   int           `json:"shards"`
 	Seconds  float64       `json:"seconds"`
-	Full     float64       `json:"full_per_second"` // messages that the machine can carry from commit to effect
+	Full     float64       `json:"full_per_second"` // highest rate of messages from commit to effect
 	Load     float64       `json:"load"`
-	Rate     int           `json:"rate"` // that was asked for
+	Rate     int           `json:"rate"` // requested
 	Messages int64         `json:"messages"`
-	Missing  int64         `json:"missing"` // messages without their effect, at the end
+	Missing  int64         `json:"missing"` // messages without their effect at the end
 
 	Samples []SoakSample `json:"samples"`
 	Trends  []Trend      `json:"trends"`
 	Flat    bool         `json:"flat"`
 }
 
-// SoakSample is how everything stood at one moment, and what has happened since the sample before.
+// SoakSample is the state at one time, with rates since the previous sample.
 type SoakSample struct {
 	At        float64 `json:"at"` // seconds
 	Committed float64 `json:"committed_per_second"`
 	Handled   float64 `json:"handled_per_second"`
 	P50       float64 `json:"p50_ms"` // commit to effect
 	P99       float64 `json:"p99_ms"`
-	Waiting   int64   `json:"waiting"`    // committed, without their effect
-	Machine   float64 `json:"machine_ms"` // what a hash and an fsync take, beside all that
+	Waiting   int64   `json:"waiting"`    // committed messages without their effect
+	Machine   float64 `json:"machine_ms"` // duration of a hash and an fsync meanwhile
 
 	RelayMemory     int64 `json:"relay_memory_bytes"`
 	RelayGoroutines int   `json:"relay_goroutines"`
 	RelayFiles      int   `json:"relay_files"`
-	Memory          int64 `json:"consumer_memory_bytes"` // of the process that consumes, and produces
+	Memory          int64 `json:"consumer_memory_bytes"` // of this process, which consumes and produces
 	Goroutines      int   `json:"consumer_goroutines"`
 	Files           int   `json:"consumer_files"`
 
@@ -104,8 +105,9 @@ type SoakSample struct {
 	LedgerRows int64 `json:"ledger_rows"`
 }
 
-// Soak finds the rate that the machine can carry from commit to effect, and then works at a share of it for long: producers and
-// consumers with an inbox in this process, the relay in one of its own, a broker between. The schema is laid out with [SoakPlan.Ring].
+// Soak measures the highest rate of messages from commit to effect, and then runs at a share of it
+// for a long time: with producers and consumers with an inbox in this process, a relay in a
+// separate process, and a broker between them. The schema has the layout of [SoakPlan.Ring].
 func Soak(ctx context.Context, l *Lab, plan SoakPlan) (r SoakResult, err error) {
 	if err := cmp.Or(needsLinux(), plan.Validate()); err != nil {
 		return r, err
@@ -136,6 +138,6 @@ func Soak(ctx context.Context, l *Lab, plan SoakPlan) (r SoakResult, err error) 
 	}
 	r.Messages, r.Missing = line.notes.committed.Load(), line.notes.waiting()
 	r.Seconds = r.Samples[len(r.Samples)-1].At
-	r.judge(&plan)
+	r.evaluate(&plan)
 	return r, nil
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/chart"
 )
 
-// Chart draws the samples; the part that was judged is shaded.
+// Chart draws the samples, with the evaluated part shaded.
 func (r *SoakResult) Chart(plan *SoakPlan) string {
 	line := func(value func(*SoakSample) float64) []chart.Point {
 		points := make([]chart.Point, len(r.Samples))
@@ -18,7 +18,7 @@ func (r *SoakResult) Chart(plan *SoakPlan) string {
 	panels := []chart.Panel{{Title: "effects a second", Points: line(func(s *SoakSample) float64 { return s.Handled })}}
 	for i, s := range soakSeries(plan) {
 		t := r.Trends[i]
-		p := chart.Panel{Title: s.name, Unit: s.unit, Points: line(s.value), Note: "not judged"}
+		p := chart.Panel{Title: s.name, Unit: s.unit, Points: line(s.value), Note: "not evaluated"}
 		if t.Why == "" {
 			p.From, p.Note = t.From, "grows"
 		}

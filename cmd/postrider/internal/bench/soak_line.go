@@ -16,21 +16,21 @@ import (
 	"github.com/postrider/postrider/inbox"
 )
 
-// line is the whole way of messages, from producers to effects.
+// line is the whole path of messages, from producers to effects.
 type line struct {
 	lab       *Lab
 	notes     *window
 	producers *producers
 	team      *team
 	consumer  postrider.Consumer
-	pool      *pgxpool.Pool // of the consumers
+	pool      *pgxpool.Pool // for the consumers
 
 	stop   context.CancelFunc
 	work   sync.WaitGroup
-	failed chan error // why the consumers have ended
+	failed chan error // the error with which the consumers have stopped
 }
 
-// consumerGroup is what the broker knows the consumers by.
+// consumerGroup is the group of the consumers at the broker.
 const consumerGroup = "postrider-bench"
 
 // openLine starts everything but the producers.
@@ -103,16 +103,17 @@ func (n *line) consume(ctx context.Context, plan *SoakPlan, settings broker.Sett
 			n.failed <- fmt.Errorf("bench: the consumers have ended: %w", err)
 		}
 	})
-	// The inbox forgets once a minute by itself, which is too seldom for short runs.
+	// The inbox removes old entries once a minute by itself, which is not often enough for short
+	// runs.
 	n.work.Go(func() {
 		for pause(ctx, plan.inboxPeriod()/4) {
-			_ = db.Inbox().Maintain(ctx) // the inbox does it too, and tells of failures
+			_ = db.Inbox().Maintain(ctx) // the inbox does it too, and logs failures
 		}
 	})
 	return nil
 }
 
-// noted is a consumer that notes which effects have happened.
+// noted is a consumer that records which effects have happened.
 type noted struct {
 	postrider.Consumer
 	notes *window
@@ -129,7 +130,8 @@ func (c noted) Consume(ctx context.Context, handle postrider.Handler) error {
 	})
 }
 
-// calibrate finds the rate at which messages go from commit to effect when producers wait for nothing but room: the second half counts.
+// calibrate measures the rate of messages from commit to effect with producers that only wait when
+// too many messages are in flight. Only the second half counts.
 func (n *line) calibrate(ctx context.Context, length time.Duration) (float64, error) {
 	defer n.lab.counting("finding the full rate", length)()
 	n.notes.bound(roomAtFullLoad)
@@ -149,7 +151,7 @@ func (n *line) calibrate(ctx context.Context, length time.Duration) (float64, er
 	return rate, n.drain(ctx)
 }
 
-// drain waits until every message that is committed has had its effect.
+// drain waits until every committed message has had its effect.
 func (n *line) drain(ctx context.Context) error {
 	seen, since := int64(-1), time.Now()
 	for {
@@ -160,8 +162,8 @@ func (n *line) drain(ctx context.Context) error {
 		if waiting != seen {
 			seen, since = waiting, time.Now()
 		}
-		if time.Since(since) > patience {
-			return nil // the caller counts what is missing
+		if time.Since(since) > progressTimeout {
+			return nil // the caller counts the missing ones
 		}
 		n.lab.progressf("%d messages wait for their effect", waiting)
 		select {
@@ -174,7 +176,7 @@ func (n *line) drain(ctx context.Context) error {
 	}
 }
 
-// close ends everything, the relay first.
+// close stops everything, the relay first.
 func (n *line) close() error {
 	var errs []error
 	if n.team != nil {

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// yardstick measures the machine alone, beside the soak: how long a piece of work takes that has nothing to do with messages. Machines
-// are shared, and their processors and disks have slower hours that nothing else could be told from.
+// yardstick measures the speed of the machine during the soak test: the duration of work that is
+// independent of messages. On shared machines processors and disks can become slower, which could
+// otherwise not be distinguished from a slower relay.
 type yardstick struct {
 	file *os.File
 	stop context.CancelFunc
@@ -53,7 +54,7 @@ func newYardstick(ctx context.Context) (*yardstick, error) {
 	return y, nil
 }
 
-// take returns the median since the last call, in milliseconds.
+// take returns the median duration since the last call, in milliseconds.
 func (y *yardstick) take() (float64, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()

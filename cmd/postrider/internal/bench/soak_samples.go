@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// soak works at a steady rate, and takes samples.
+// soak runs at a steady rate, and takes samples.
 func (n *line) soak(ctx context.Context, rate int, plan *SoakPlan) (samples []SoakSample, err error) {
 	machine, err := newYardstick(ctx)
 	if err != nil {
@@ -20,7 +20,7 @@ func (n *line) soak(ctx context.Context, rate int, plan *SoakPlan) (samples []So
 	defer end()
 	done := make(chan error, 1)
 	samples = make([]SoakSample, 0, 64)
-	n.notes.take() // what the calibration has left
+	n.notes.take() // discard those of the calibration
 	start := time.Now()
 	go func() { done <- n.producers.steady(work, rate, plan.For) }()
 	defer func() {
@@ -38,7 +38,7 @@ func (n *line) soak(ctx context.Context, rate int, plan *SoakPlan) (samples []So
 		case <-ctx.Done():
 			return samples, ctx.Err()
 		case err := <-done:
-			done <- nil // for whoever waits on the way out
+			done <- nil // for the deferred function
 			if err == nil && len(samples) == 0 {
 				err = errors.New("bench: it was over before the first sample")
 			}
@@ -66,7 +66,7 @@ func (n *line) soak(ctx context.Context, rate int, plan *SoakPlan) (samples []So
 	}
 }
 
-// look fills in what processes and tables take.
+// look adds the figures of processes and tables.
 func (n *line) look(ctx context.Context, s *SoakSample) error {
 	relay, err := n.team.count(ctx)
 	if err != nil {

@@ -81,8 +81,8 @@ func TestNumberOf(t *testing.T) {
 	}
 }
 
-// TestJudge: what wanders is flat, what rises is not, and what is not filled yet is not judged.
-func TestJudge(t *testing.T) {
+// TestEvaluate: what wanders is flat, what rises is not, and what is not filled yet is not evaluated.
+func TestEvaluate(t *testing.T) {
 	plan := &SoakPlan{For: time.Hour, Load: 0.7}
 	run := func(change func(i int, s *SoakSample)) SoakResult {
 		var r SoakResult
@@ -98,7 +98,7 @@ func TestJudge(t *testing.T) {
 			}
 			r.Samples = append(r.Samples, s)
 		}
-		r.judge(plan)
+		r.evaluate(plan)
 		return r
 	}
 	if r := run(nil); !r.Flat || len(r.Faults()) > 0 {
@@ -146,14 +146,14 @@ func TestJudge(t *testing.T) {
 		r.Samples[i].At = float64(i + 1)
 		r.Samples[i].LedgerRows = int64(1000 * i) // the ten minutes that it is kept have not passed
 	}
-	if r.judge(short); !r.Flat {
+	if r.evaluate(short); !r.Flat {
 		t.Errorf("a short run: %v", r.Faults())
 	}
 	r.Missing = 1
-	if r.judge(short); r.Flat || len(r.Faults()) != 1 {
+	if r.evaluate(short); r.Flat || len(r.Faults()) != 1 {
 		t.Errorf("a message without its effect: %v", r.Faults())
 	}
-	if text := r.Chart(short); !strings.Contains(text, "not judged") || strings.Count(text, "<g ") != 1+len(r.Trends) {
+	if text := r.Chart(short); !strings.Contains(text, "not evaluated") || strings.Count(text, "<g ") != 1+len(r.Trends) {
 		t.Errorf("the chart is\n%s", text)
 	}
 }

@@ -9,20 +9,21 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// windowSize is how many of the newest messages a window remembers.
+// windowSize is the number of recent messages that a window records.
 const windowSize = 1 << 20
 
-// roomAtFullLoad is how many messages may be on their way while the full rate is looked for: enough for everybody to be busy.
+// roomAtFullLoad is the maximum number of messages in flight during calibration, which is enough to
+// keep all parts busy.
 const roomAtFullLoad = 4000
 
-// window knows of the newest messages when their commits returned, and measures the time to their effects. It takes the same memory
-// however long it is used, unlike a book.
+// window records for recent messages when their commits returned, and measures the time to their
+// effects. Unlike a book, it uses constant memory.
 type window struct {
 	start     time.Time
 	next      atomic.Int64
 	committed atomic.Int64
 	handled   atomic.Int64
-	room      atomic.Int64 // most messages on their way; 0: no bound
+	room      atomic.Int64 // maximum number of messages in flight; 0: no limit
 	stamps    [windowSize]atomic.Int64
 
 	mu        sync.Mutex
@@ -30,22 +31,22 @@ type window struct {
 	spare     []int64
 }
 
-// What a stamp says beside the time of the commit.
+// Values of a stamp other than the time of the commit.
 const (
-	drawnOnly   = 0  // not committed yet, as far as is known
+	drawnOnly   = 0  // not known to be committed
 	handledSoon = -1 // handled before the commit had returned
-	handledEver = -2 // a repetition changes nothing
+	handledEver = -2 // ignore repetitions
 )
 
 func newWindow() *window { return &window{start: time.Now()} }
 
-// bound makes producers wait while so many messages are on their way; 0 lets them go on.
+// bound makes producers wait while so many messages are in flight; 0 removes the limit.
 func (w *window) bound(room int64) { w.room.Store(room) }
 
-// waiting is how many messages are committed and have had no effect.
+// waiting returns how many committed messages have had no effect yet.
 func (w *window) waiting() int64 { return w.committed.Load() - w.handled.Load() }
 
-// draw returns a number for a new message, when there is room for it.
+// draw waits until a message may be sent, and returns a number for it.
 func (w *window) draw() int64 {
 	for {
 		room := w.room.Load()
@@ -59,20 +60,20 @@ func (w *window) draw() int64 {
 	return n
 }
 
-// commit notes that the commit of a message has just returned.
+// commit records that the commit of a message has just returned.
 func (w *window) commit(number int64) {
 	w.committed.Add(1)
 	stamp := int64(time.Since(w.start)) + 1
 	if !w.stamps[number%windowSize].CompareAndSwap(drawnOnly, stamp) {
-		w.enter(0) // its effect was there first
+		w.enter(0) // the effect came before the commit had returned
 		w.stamps[number%windowSize].CompareAndSwap(handledSoon, handledEver)
 	}
 }
 
-// handle notes that a message has had its effect. Repetitions change nothing.
+// handle records the effect of a message. It ignores repetitions.
 func (w *window) handle(number int64) {
 	if number < 0 || number >= w.next.Load() || number < w.next.Load()-windowSize {
-		return // of another run, or too old to be remembered
+		return // of another run, or no longer recorded
 	}
 	slot := &w.stamps[number%windowSize]
 	for {
@@ -106,5 +107,5 @@ func (w *window) take() []int64 {
 	return taken
 }
 
-// numberOf reads the number at the start of a payload.
+// numberOf returns the number at the start of a payload.
 func numberOf(m *postrider.Message) uint64 { return binary.BigEndian.Uint64(m.Payload) }

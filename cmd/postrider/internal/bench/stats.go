@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// percentile returns the smallest value that at least the given share of all values does not exceed, and 0 without any
-// value. It sorts them.
+// percentile returns the smallest value that at least the given share of all values does not
+// exceed, or 0 if there are none. It sorts the values.
 func percentile(values []int64, share float64) int64 {
 	if len(values) == 0 {
 		return 0
@@ -30,8 +30,8 @@ func median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// leastThird is the mean of the smallest third of the values, at least of one: what something costs while nothing disturbs it.
-// Other work on the machine makes costs higher, never lower.
+// leastThird returns the mean of the smallest third of the values, at least of one. It estimates
+// the undisturbed cost: other work on the machine makes costs higher, never lower.
 func leastThird(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -45,7 +45,7 @@ func leastThird(values []float64) float64 {
 	return sum / float64(len(least))
 }
 
-// quotient is 0 where there is nothing to divide by: JSON has no infinity.
+// quotient returns a/b, or 0 for a zero b, because JSON has no infinity.
 func quotient(a, b float64) float64 {
 	if b == 0 {
 		return 0
@@ -53,15 +53,16 @@ func quotient(a, b float64) float64 {
 	return a / b
 }
 
-// added is what one variant costs above a base, as a multiple of what another one costs above the same base.
+// added returns the cost of a variant above a base, as a multiple of the cost of another one above
+// the same base.
 func added(variant, other, base float64) float64 { return quotient(variant-base, other-base) }
 
-// perSecond is a rate; without elapsed time there is none.
+// perSecond returns a rate, or 0 without elapsed time.
 func perSecond(count int64, elapsed time.Duration) float64 {
 	return quotient(float64(count), elapsed.Seconds())
 }
 
-// rounded cuts a figure to the digits that mean something.
+// rounded rounds a figure to the significant digits.
 func rounded(v float64, digits int) float64 {
 	scale := math.Pow10(digits)
 	return math.Round(v*scale) / scale

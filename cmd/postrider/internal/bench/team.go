@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// team is relays as processes of their own: "postrider relay", as people run it.
+// team is a group of relays in separate processes: "postrider relay", as users run it.
 type team struct {
 	members []*member
-	lanes   int // shards that all feeds have together
+	lanes   int // number of shards of all feeds
 	folder  string
 }
 
@@ -32,26 +32,27 @@ type member struct {
 	err     error // valid once ended is closed
 }
 
-// assignment is what a team carries.
+// assignment is what a team serves.
 type assignment struct {
 	relays      int
-	labs        []*Lab // one for each database
+	labs        []*Lab // one per database
 	feeds       []string
 	to          destination
-	connections int           // of a process; 0: as many as it takes by default
-	maintain    time.Duration // between two rounds of housekeeping; 0: the default
+	connections int           // of a process; 0: the default
+	maintain    time.Duration // maintenance interval; 0: the default
 }
 
-// destination is where relays send to.
+// destination is where the relays send to.
 type destination struct {
 	url     string
-	name    string // topic, queue, subject or stream; empty: by the message
+	name    string // topic, queue, subject or stream; empty: determined by the message
 	options map[string]string
 }
 
 var nowhere = destination{url: "discard:"}
 
-// startTeam starts relays and waits until they have divided all shards among them. The caller stops them.
+// startTeam starts relays and waits until they have divided all shards among them. The caller stops
+// them.
 func (l *Lab) startTeam(ctx context.Context, a assignment) (t *team, err error) {
 	t = &team{}
 	defer func() {
@@ -85,7 +86,8 @@ func (l *Lab) startTeam(ctx context.Context, a assignment) (t *team, err error) 
 	return t, t.ready(ctx)
 }
 
-// file is the relays' configuration, and the variables that it mentions: passwords stay out of the file. YAML can be written as JSON.
+// file returns the relays' configuration, and the variables that it uses, which keep passwords out
+// of the file. JSON is valid YAML.
 func (a assignment) file() (text []byte, secrets []string, err error) {
 	databases, feeds := make(map[string]any), make(map[string]any)
 	for i, lab := range a.labs {
@@ -122,16 +124,16 @@ func (a assignment) file() (text []byte, secrets []string, err error) {
 	return text, secrets, err
 }
 
-// startMember starts one relay and waits until it tells where its metrics are.
+// startMember starts a relay and waits until it logs the address of its metrics.
 func (l *Lab) startMember(ctx context.Context, config, name string, secrets []string) (*member, error) {
 	if l.Program == "" {
-		return nil, errors.New("bench: nobody has said which program the relays are")
+		return nil, errors.New("bench: the program for relays is not set")
 	}
 	cmd := exec.CommandContext(ctx, l.Program, "relay", "--config", config, "--name", name, "--log-format", "json")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = patience
+	cmd.WaitDelay = progressTimeout
 	cmd.SysProcAttr = endWithParent()
-	for _, variable := range os.Environ() { // what a shell says about relays must not change what is measured
+	for _, variable := range os.Environ() { // variables of the user's shell must not affect the measurement
 		own := strings.HasPrefix(variable, "POSTRIDER_") && !strings.HasPrefix(variable, "POSTRIDER_TEST_")
 		if !own && !strings.HasPrefix(variable, "OTEL_") {
 			cmd.Env = append(cmd.Env, variable)
@@ -159,12 +161,12 @@ func (l *Lab) startMember(ctx context.Context, config, name string, secrets []st
 		return m, nil
 	case <-m.ended:
 		return m, errors.Join(errors.New("bench: a relay did not start"), m.err)
-	case <-time.After(patience):
-		return m, errors.New("bench: a relay does not say where its metrics are")
+	case <-time.After(progressTimeout):
+		return m, errors.New("bench: a relay has not logged the address of its metrics")
 	}
 }
 
-// follow reads a relay's log to its end, passes on what is serious, and returns the last line.
+// follow reads a relay's log to its end, logs warnings and errors, and returns the last line.
 func (l *Lab) follow(log io.Reader, address chan<- string) (last string) {
 	lines := bufio.NewScanner(log)
 	for lines.Scan() {
@@ -179,18 +181,18 @@ func (l *Lab) follow(log io.Reader, address chan<- string) (last string) {
 		if line.Msg == "relay: health" {
 			address <- line.Listen
 		}
-		weak := line.Msg == "relay: the destination needs attention" // no matter here
+		weak := line.Msg == "relay: the destination needs attention" // not relevant here
 		if line.Level >= slog.LevelWarn && !weak && l.Logger != nil {
-			l.Logger.Warn("bench: a relay says", "line", last)
+			l.Logger.Warn("bench: log of a relay", "line", last)
 		}
 	}
-	_, _ = io.Copy(io.Discard, log) // after a line that is too long
+	_, _ = io.Copy(io.Discard, log) // after a line that is too long for the scanner
 	return last
 }
 
-// ready waits until each relay has its share of all shards.
+// ready waits until each relay owns its share of all shards.
 func (t *team) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*progressTimeout)
 	defer cancel()
 	for {
 		var held, fair float64
@@ -208,24 +210,24 @@ func (t *team) ready(ctx context.Context) error {
 			return nil
 		}
 		if !pause(ctx, 50*time.Millisecond) {
-			return fmt.Errorf("bench: %d relays hold %.0f of %d shards: %w", len(t.members), held, t.lanes, ctx.Err())
+			return fmt.Errorf("bench: %d relays own %.0f of %d shards: %w", len(t.members), held, t.lanes, ctx.Err())
 		}
 	}
 }
 
-// stop ends all relays cleanly, and removes their file.
+// stop stops all relays cleanly, and removes their configuration.
 func (t *team) stop() error {
 	errs := make([]error, len(t.members), len(t.members)+1)
 	var all sync.WaitGroup
 	for i, m := range t.members {
 		all.Go(func() {
 			select {
-			case <-m.ended: // too early
+			case <-m.ended: // it has ended too early
 				errs[i] = m.err
 				return
 			default:
 			}
-			_ = m.cmd.Process.Signal(syscall.SIGTERM) // it may just have ended
+			_ = m.cmd.Process.Signal(syscall.SIGTERM) // it may have ended meanwhile
 			<-m.ended
 			errs[i] = m.err
 		})
@@ -238,7 +240,7 @@ func (t *team) stop() error {
 	return errors.Join(errs...)
 }
 
-// pause waits, and reports whether ctx still goes on.
+// pause waits, and returns false if ctx has ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -11,7 +11,8 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
 )
 
-// scrape asks a relay for its metrics: the sum of each over its labels, and of calls of the store also by the kind of call.
+// scrape reads the metrics of a relay: the sum of each over its labels, and for calls of the store
+// also by the kind of call.
 func (m *member) scrape(ctx context.Context) (map[string]float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.address+"/metrics", nil)
 	if err != nil {
@@ -56,7 +57,7 @@ func sumMetrics(text string) map[string]float64 {
 	return sums
 }
 
-// tally is what all relays of a team have done until a moment.
+// tally holds the counters of all relays of a team at one time.
 type tally struct {
 	published, reads, settles, balances int64
 	ticks, memory                       int64
@@ -64,7 +65,7 @@ type tally struct {
 	files                               int
 }
 
-// count asks all relays.
+// count reads the counters of all relays.
 func (t *team) count(ctx context.Context) (sum tally, err error) {
 	for _, m := range t.members {
 		figures, err := m.scrape(ctx)
@@ -96,7 +97,7 @@ func (t *team) count(ctx context.Context) (sum tally, err error) {
 	return sum, nil
 }
 
-// addTo enters what was done between two counts.
+// addTo sets the differences between two tallies.
 func (after tally) addTo(phase *scale.Phase, before tally) {
 	phase.Published = after.published - before.published
 	phase.Reads = after.reads - before.reads

@@ -2,5 +2,5 @@ package bench
 
 import "syscall"
 
-// endWithParent stops a relay whose bench is killed.
+// endWithParent stops a relay if the bench is killed.
 func endWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} }

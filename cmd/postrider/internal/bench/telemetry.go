@@ -20,24 +20,25 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// TelemetryResult is what metrics and traces cost.
+// TelemetryResult is the cost of metrics and traces.
 type TelemetryResult struct {
 	PlainPerSecond   float64 `json:"plain_per_second"`
 	RelayPerSecond   float64 `json:"relay_watched_per_second"`
 	WatchedPerSecond float64 `json:"all_watched_per_second"`
 	RelayRatio       float64 `json:"relay_ratio"`
 	Ratio            float64 `json:"all_ratio"`
-	Spans            int64   `json:"span_batches"` // that an OTLP endpoint has received
+	Spans            int64   `json:"span_batches"` // received by an OTLP endpoint
 	Undelivered      int64   `json:"undelivered"`
 }
 
 // sampled is the share of transactions that are traced.
 const sampled = 0.01
 
-// Telemetry measures producers at full load beside a relay, in turn without telemetry, with that of a daemon, and with that of
-// the producers too. A daemon's is metrics, gauges of the database as often as it asks for them, a scrape each second, and
-// spans of what is traced. Producers count their messages and trace one transaction in a hundred; each message carries its
-// context. Spans go to an OTLP endpoint. Rates are medians over the rounds.
+// Telemetry measures producers at full load with a relay, in turn without telemetry, with that of
+// the relay, and with that of the producers too. The relay's telemetry consists of metrics, gauges
+// of the database, a scrape each second, and spans. Producers count their messages and trace one
+// transaction in a hundred; each message carries its trace context. Spans go to an OTLP endpoint.
+// Rates are medians over the rounds.
 func Telemetry(ctx context.Context, l *Lab) (TelemetryResult, error) {
 	b := newBook()
 	p, err := l.hire(ctx, b)
@@ -106,10 +107,10 @@ func (r TelemetryResult) Table() [][]string {
 	}
 }
 
-// watcher is all telemetry of a process, at work.
+// watcher is the telemetry of a process.
 type watcher struct {
 	observer postrider.Observer
-	received int64 // batches of spans, once it has ended
+	received int64 // batches of spans, valid after end
 
 	mu       sync.Mutex
 	pool     *pgxpool.Pool
@@ -122,7 +123,7 @@ type watcher struct {
 func (l *Lab) watch(ctx context.Context) (*watcher, error) {
 	w := &watcher{}
 	w.backend = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // whoever sends it is this process
+		_, _ = io.Copy(io.Discard, r.Body) // the sender is this process
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.received++
@@ -155,7 +156,7 @@ func (l *Lab) watch(ctx context.Context) (*watcher, error) {
 	return w, nil
 }
 
-// scrape asks for metrics each second until ctx ends.
+// scrape reads the metrics each second until ctx ends.
 func scrape(ctx context.Context, from http.Handler) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -172,7 +173,7 @@ func scrape(ctx context.Context, from http.Handler) {
 func (w *watcher) end() error {
 	w.stop()
 	w.work.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), progressTimeout)
 	defer cancel()
 	err := w.provider.Shutdown(ctx)
 	w.backend.Close()

@@ -9,18 +9,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// trips counts how often the client waited for an answer of the server.
+// trips counts the round trips of connections.
 type trips struct{ atomic.Int64 }
 
-// watch makes connections with this configuration count.
+// watch makes connections with this configuration count their round trips.
 func (t *trips) watch(config *pgx.ConnConfig) {
 	config.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error) {
 		return &countedConn{Conn: conn, trips: t}, nil
 	}
 }
 
-// countedConn counts a round trip when the first bytes arrive after something was written: however many writes and reads a
-// question and its answer take, they are one. What the server sends unasked is none.
+// countedConn counts a round trip when the first bytes arrive after a write, independent of the
+// number of writes and reads. It does not count unsolicited messages of the server.
 type countedConn struct {
 	net.Conn
 	trips *trips

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/broker/discard"
 )
 
-// witness enters in the book what a publisher confirms.
+// witness records the confirmations of a publisher in the book.
 type witness struct {
 	postrider.Publisher
 	book *book
@@ -30,13 +30,13 @@ func (w witness) Publish(ctx context.Context, msgs []postrider.Message) []error 
 	return errs
 }
 
-// KeepsOrder is what the publisher says.
+// KeepsOrder implements [broker.OrderKeeper].
 func (w witness) KeepsOrder() bool {
 	keeper, ok := w.Publisher.(broker.OrderKeeper)
 	return ok && keeper.KeepsOrder()
 }
 
-// NameOf is what the publisher says.
+// NameOf implements [broker.Namer].
 func (w witness) NameOf(m *postrider.Message) string {
 	if n, ok := w.Publisher.(broker.Namer); ok {
 		return n.NameOf(m)
@@ -44,5 +44,5 @@ func (w witness) NameOf(m *postrider.Message) string {
 	return ""
 }
 
-// discarding confirms everything to the book and sends it nowhere.
+// discarding returns a publisher that records everything as confirmed and sends it nowhere.
 func discarding(b *book) postrider.Publisher { return witness{discard.New(), b} }

@@ -1,4 +1,4 @@
-// Package chart draws small charts for the documentation as SVG: a grid of panels with one line each.
+// Package chart draws small SVG charts for the documentation: a grid of panels with one line each.
 package chart
 
 import (
@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Panel is one chart.
+// Panel is a chart.
 type Panel struct {
 	Title  string
 	Unit   string // of the values; "bytes" are written with prefixes
 	Points []Point
-	// From is where the part begins that counts, if only a part does.
+	// From is the X at which the relevant part begins. Zero if all of it is relevant.
 	From float64
 	Note string // shown at the right of the title
 }
@@ -28,7 +28,7 @@ const (
 	top, bottom   = 34.0, 26.0
 )
 
-// Draw returns the panels in so many columns. The unit of all x axes stands below each of them.
+// Draw returns the panels in a grid. The unit of the x axis is shown below each panel.
 func Draw(title, xUnit string, columns int, panels []Panel) string {
 	columns = min(columns, max(1, len(panels)))
 	rows := (len(panels) + columns - 1) / columns
@@ -46,7 +46,7 @@ func Draw(title, xUnit string, columns int, panels []Panel) string {
 	return b.String()
 }
 
-// style follows the colours of the reader's screen.
+// style follows the colour scheme of the reader.
 const style = `<style>
 text { font: 11px system-ui, sans-serif; fill: #444 }
 .title { font-weight: 600; fill: #111 }
@@ -106,7 +106,7 @@ func (p *Panel) draw(b *strings.Builder, xUnit string) {
 	}
 }
 
-// roundUp is the next larger number that looks well at an axis.
+// roundUp returns the next larger round number for an axis.
 func roundUp(v float64) float64 {
 	if v <= 0 {
 		return 1
@@ -120,7 +120,7 @@ func roundUp(v float64) float64 {
 	return 10 * scale
 }
 
-// amount writes a value of an axis.
+// amount formats a value of an axis.
 func amount(v float64, unit string) string {
 	prefixes := []string{"", "k", "M", "G", "T"}
 	scale := 0

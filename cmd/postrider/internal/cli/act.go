@@ -8,22 +8,23 @@ import (
 	"github.com/postrider/postrider/internal/phrase"
 )
 
-// sampleSize is how many of the messages concerned are shown before something is done to them.
+// sampleSize is how many of the affected messages are shown before a change.
 const sampleSize = 5
 
-// acted is what was done to messages that are deferred, or would be.
+// acted is the result of a change to deferred messages, or of its dry run.
 type acted struct {
 	Action admin.Act `json:"action"`
 	Done   bool      `json:"done"`
 	Count  int       `json:"count"`
-	Sample []listed  `json:"sample"` // of those concerned, before
+	Sample []listed  `json:"sample"` // of the affected messages, before the change
 }
 
-// act does something to the messages that the filters choose, each of which has to choose at least one if there are several.
+// act applies an action to the messages that match the filters. If there are several filters, each
+// must match at least one message.
 func (a *app) act(ctx context.Context, d operator, c change, act admin.Act, filters []admin.Filter) error {
 	plan := acted{Action: act, Sample: []listed{}}
 	counts := make([]int, len(filters))
-	ahead := make([][]listed, len(filters)) // of a filter that names a message which is still in the log: that, for each feed
+	ahead := make([][]listed, len(filters)) // per filter that names a message still in the log: that message, once per feed
 	for i, filter := range filters {
 		var sample []listed
 		var err error
@@ -72,13 +73,13 @@ func (a *app) act(ctx context.Context, d operator, c change, act admin.Act, filt
 			plan.Count++
 		}
 		if len(ahead[i]) > 0 {
-			a.notef("relays pass over message %s from now on; one that is just sending it may still deliver it", filter.ID)
+			a.notef("relays skip message %s from now on; a relay that is already sending it may still deliver it", filter.ID)
 			continue
 		}
-		n, err := d.Act(ctx, c.by(), act, filter, counts[i]) // not those that have come since the user was asked
+		n, err := d.Act(ctx, c.by(), act, filter, counts[i]) // at most as many as the user has confirmed
 		plan.Count += n
 		if err != nil {
-			a.notef("done to %s before this:", phrase.Quantity(plan.Count, "message", "messages"))
+			a.notef("applied to %s before this error:", phrase.Quantity(plan.Count, "message", "messages"))
 			return err
 		}
 	}
@@ -93,7 +94,7 @@ var questions = map[admin.Act]func(messages string) string{
 	admin.Discard: func(m string) string { return "Remove " + m + " for good?" },
 }
 
-// countDeadLetters returns how many messages match, and some of them.
+// countDeadLetters returns the number of matching messages, and a sample of them.
 func countDeadLetters(ctx context.Context, d operator, filter admin.Filter, samples int) (n int, sample []listed, err error) {
 	byStatus, err := d.Count(ctx, filter, 0)
 	if err != nil {
@@ -108,7 +109,7 @@ func countDeadLetters(ctx context.Context, d operator, filter admin.Filter, samp
 	return n, sample, err
 }
 
-// showSample tells whoever is asked what the question is about.
+// showSample prints the affected messages before the confirmation prompt.
 func (a *app) showSample(n int, sample []listed) {
 	if !a.asks {
 		return

@@ -17,7 +17,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// withAdmin opens the operator's side of the store.
+// withAdmin opens the admin API of the database and calls f.
 func (a *app) withAdmin(ctx context.Context, f func(pool *pgxpool.Pool, d operator) error) error {
 	d, pool, end, err := a.openAdmin(ctx)
 	if end != nil {
@@ -35,14 +35,14 @@ func (a *app) withAdmin(ctx context.Context, f func(pool *pgxpool.Pool, d operat
 	return a.db.hintMigrate(err)
 }
 
-// onAdmin is the RunE of a command that needs nothing but the admin API and its arguments.
+// onAdmin returns the RunE of a command that needs only the admin API and its arguments.
 func (a *app) onAdmin(f func(ctx context.Context, d operator, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return a.withAdmin(cmd.Context(), func(_ *pgxpool.Pool, d operator) error { return f(cmd.Context(), d, args) })
 	}
 }
 
-// hintAdmin adds what to type next to what the admin API has refused.
+// hintAdmin adds a suggested command to an error of the admin API.
 func (a *app) hintAdmin(err error) error {
 	var refused *admin.RefusedError
 	var none *feeds.NoFeedError
@@ -61,7 +61,7 @@ func (a *app) hintAdmin(err error) error {
 	return err
 }
 
-// wordedError is an error in other words.
+// wordedError replaces the text of an error.
 type wordedError struct {
 	error
 	text string
@@ -70,7 +70,7 @@ type wordedError struct {
 func (e wordedError) Error() string { return e.text }
 func (e wordedError) Unwrap() error { return e.error }
 
-// next is a command line that works on the same schema. Its words are quoted where a shell needs it.
+// next returns a command line for the same schema, with its words quoted for a shell.
 func (a *app) next(command string, words ...string) string {
 	line := "postrider " + command
 	for _, w := range words {
@@ -79,26 +79,26 @@ func (a *app) next(command string, words ...string) string {
 	return line + a.db.commandFlags()
 }
 
-// change holds the flags of a command that is recorded.
+// change holds the flags of a command that the audit log records.
 type change struct {
 	danger
 	why string
 }
 
-// addFlags is for commands that ask before they do something.
+// addFlags adds the flags of commands that ask for confirmation.
 func (c *change) addFlags(cmd *cobra.Command) {
 	c.danger.addFlags(cmd)
 	c.addReason(cmd)
 }
 
-// addReason is for commands that can be undone, and do not ask.
+// addReason adds the flag of commands that can be undone, and so do not ask for confirmation.
 func (c *change) addReason(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.why, "reason", "", "why, for the record; see: postrider audit ls")
 }
 
 func (c *change) by() admin.By { return admin.By{Who: actor(), Why: c.why} }
 
-// actor is who sits here, for the record.
+// actor returns the user's name for the audit log.
 func actor() string {
 	if who := os.Getenv("POSTRIDER_ACTOR"); who != "" {
 		return who
@@ -114,7 +114,7 @@ func actor() string {
 	return name + "@" + host
 }
 
-// theFeed returns the feed that was named or, without a name, the only one there is.
+// theFeed returns the named feed, or the only one if the name is empty.
 func (a *app) theFeed(ctx context.Context, d operator, name string) (string, error) {
 	names, err := feedNames(ctx, d)
 	if err != nil {
@@ -133,7 +133,7 @@ func (a *app) theFeed(ctx context.Context, d operator, name string) (string, err
 	return names[0], nil
 }
 
-// named refuses a command line without the one name that the command works on.
+// named requires exactly one argument, the name of what the command works on.
 func named(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// operator is what commands do with messages, whatever keeps them.
+// operator is the admin API that commands need, independent of the engine.
 type operator interface {
 	admin.DeadLetters
 	admin.Feeds
@@ -24,13 +24,13 @@ type operator interface {
 	admin.Problems
 }
 
-// replayer is an operator that sends again what was delivered.
+// replayer is an operator that supports replays.
 type replayer interface {
 	operator
 	admin.Replays
 }
 
-// openAdmin opens the operator's side of the database. The pool is nil where it is not that of a log.
+// openAdmin opens the admin API of the database. The pool is nil with the classic engine.
 func (a *app) openAdmin(ctx context.Context) (d operator, pool *pgxpool.Pool, end func(), err error) {
 	if a.db.isClassic() {
 		db, err := a.db.openTable(ctx, poolSize)
@@ -60,7 +60,7 @@ func (d *database) log(pool *pgxpool.Pool) (*postgres.DB, error) {
 	return db, asUsage(err)
 }
 
-// asUsage is for errors that only wrong flags can cause.
+// asUsage marks an error that only wrong flags can cause.
 func asUsage(err error) error {
 	if err == nil {
 		return nil
@@ -68,7 +68,7 @@ func asUsage(err error) error {
 	return usageError{err}
 }
 
-// checkClassic makes sure that the tables of our own are there.
+// checkClassic returns an error if postrider's own tables are missing or outdated.
 func (d *database) checkClassic(ctx context.Context, db *sql.DB) error {
 	cfg, err := d.classicStore()
 	if err != nil {
@@ -85,7 +85,7 @@ func (d *database) checkClassic(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// classicAdmin is the operator's side of a table.
+// classicAdmin returns the admin API of a table.
 func (d *database) classicAdmin(db *sql.DB) (operator, error) {
 	cfg, err := d.classicStore()
 	if err != nil {
@@ -98,7 +98,7 @@ func (d *database) classicAdmin(db *sql.DB) (operator, error) {
 	return table.Admin(), nil
 }
 
-// admin opens the operator's side of a feed's database.
+// admin opens the admin API of the feed's database.
 func (f *servedFeed) admin() (operator, error) {
 	if f.db.isClassic() {
 		return f.db.classicAdmin(f.pool.table())
@@ -110,7 +110,7 @@ func (f *servedFeed) admin() (operator, error) {
 	return db.Admin(), nil
 }
 
-// onReplays is onAdmin for commands that send again what was delivered.
+// onReplays is onAdmin for commands that need replays.
 func (a *app) onReplays(f func(ctx context.Context, d replayer, args []string) error) func(*cobra.Command, []string) error {
 	return a.onAdmin(func(ctx context.Context, d operator, args []string) error {
 		r, ok := d.(replayer)

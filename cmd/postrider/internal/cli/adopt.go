@@ -14,11 +14,11 @@ import (
 	"github.com/postrider/postrider/store/classic"
 )
 
-// adoption is what "postrider adopt" proposes.
+// adoption is the output of "postrider adopt".
 type adoption struct {
 	Table *classic.Table `json:"table"`
 	*classic.Proposal
-	Config string   `json:"config"` // a file that works
+	Config string   `json:"config"` // a working configuration file
 	Next   []string `json:"next"`   // commands
 }
 
@@ -69,7 +69,7 @@ func presetNames() []string {
 	return names
 }
 
-// proposal looks at a table.
+// proposal inspects the table and proposes a layout.
 func (a *app) proposal(ctx context.Context, table, preset string) (*adoption, error) {
 	if _, ok := classic.PresetNamed(preset); !ok && preset != "" {
 		return nil, usagef("--preset is %q: want one of %s", preset, strings.Join(presetNames(), ", "))
@@ -106,7 +106,8 @@ func (a *app) proposal(ctx context.Context, table, preset string) (*adoption, er
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
-// adoptedName is what the file calls the database.
+// adoptedName returns the name of the database in the proposed file: the name that it has on the
+// server, if that is a valid name.
 func (a *app) adoptedName() string {
 	name := "app"
 	if cfg, err := classic.ParseURL(a.db.address()); err == nil {
@@ -121,7 +122,8 @@ func (a *app) adoptedName() string {
 	return name
 }
 
-// adoptedConfig is a file that carries the table's messages, first to where they can be looked at.
+// adoptedConfig returns a file that relays the table's messages, to the standard output until
+// $DESTINATION_URL is set.
 func (a *app) adoptedConfig(p *classic.Proposal) (string, error) {
 	d := config.Database{URL: "${DATABASE_URL}", Engine: config.EngineClassic, Table: tableOf(p.Layout, p.Preset)}
 	section, err := d.YAML(a.adoptedName())

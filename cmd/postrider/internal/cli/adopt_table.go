@@ -7,7 +7,8 @@ import (
 	"github.com/postrider/postrider/store/classic"
 )
 
-// tableOf writes a layout down as a file has it: the preset, and what differs from it. It is the reverse of layoutOf.
+// tableOf converts a layout to its form in a file: the preset, and the differences from it. It is
+// the inverse of layoutOf.
 func tableOf(l classic.Layout, preset string) config.Table {
 	t := config.Table{Name: l.Table, Preset: preset, Columns: make(map[string]string), Status: make(map[string][]string)}
 	known, _ := classic.PresetNamed(preset)

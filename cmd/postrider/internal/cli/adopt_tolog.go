@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// toLog are the flags of "postrider adopt" that are about the log.
+// toLog holds the flags of "postrider adopt" for the move to the log.
 type toLog struct {
 	change
 	wanted, status, finish bool
@@ -24,7 +24,7 @@ type toLog struct {
 	leaveBlocked           bool
 }
 
-// toLogHelp is what the help of "postrider adopt" says about them.
+// toLogHelp is the part of the help of "postrider adopt" about these flags.
 const toLogHelp = "With --to-log an application moves from the table to the log, on PostgreSQL, while everything runs. A trigger copies what is\n" +
 	"written to the table into the log. The log's feed is paused until the table's relays have delivered what was there before,\n" +
 	"so that keys keep their order. Then processes can be changed to write to the log, one after the other. When none writes to\n" +
@@ -34,13 +34,13 @@ const toLogHelp = "With --to-log an application moves from the table to the log,
 func (a *app) addToLog(cmd *cobra.Command) *toLog {
 	f := &toLog{}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.wanted, "to-log", false, "let messages of the table go to the log from now on (PostgreSQL)")
-	flags.BoolVar(&f.status, "status", false, "with --to-log: only say how far it is")
+	flags.BoolVar(&f.wanted, "to-log", false, "copy new messages of the table to the log (PostgreSQL)")
+	flags.BoolVar(&f.status, "status", false, "with --to-log: only print the progress")
 	flags.BoolVar(&f.finish, "finish", false, "with --to-log: remove the trigger, when no process writes to the table any more")
 	flags.StringVar(&f.feed, "feed", "default", "with --to-log: feed of the log that takes over")
 	flags.StringVar(&f.schema, "log-schema", "postrider", "with --to-log: schema that holds the log")
-	flags.DurationVar(&f.lockTimeout, "lock-timeout", 2*time.Second, "with --to-log: how long writers of the table may have to wait, at a time")
-	flags.DurationVar(&f.quiet, "quiet", time.Hour, "with --finish: how long nobody must have written to the table")
+	flags.DurationVar(&f.lockTimeout, "lock-timeout", 2*time.Second, "with --to-log: maximum time that writers of the table wait for a lock")
+	flags.DurationVar(&f.quiet, "quiet", time.Hour, "with --finish: how long the table must have been without writes")
 	flags.BoolVar(&f.leaveBlocked, "leave-blocked", false, "with --to-log: do not wait for rows behind a dead letter; they lose their order")
 	f.addFlags(cmd)
 	return f
@@ -48,7 +48,7 @@ func (a *app) addToLog(cmd *cobra.Command) *toLog {
 
 func (f *toLog) asked() bool { return f.wanted || f.status || f.finish }
 
-// adoptToLog does, or says, what the flags ask for.
+// adoptToLog runs the step of the move that the flags select.
 func (a *app) adoptToLog(ctx context.Context, f *toLog, table, preset string) error {
 	if !f.wanted {
 		return usagef("--status and --finish go with --to-log")
@@ -93,7 +93,8 @@ func (a *app) adoptToLog(ctx context.Context, f *toLog, table, preset string) er
 	return a.runMove(ctx, m, f, now)
 }
 
-// adopted is the table as its relays know it: as the file has it, or as it is proposed.
+// adopted returns the configuration of the table: from the file if it names one, otherwise as
+// proposed.
 func (a *app) adopted(ctx context.Context, table, preset string) (classic.Config, error) {
 	if a.db.name != "" {
 		cfg, err := a.db.classicStore()
@@ -111,7 +112,7 @@ func (a *app) adopted(ctx context.Context, table, preset string) (classic.Config
 	return cfg, err
 }
 
-// rehearse says what would be done.
+// rehearse prints what the move would do, and tries it in a transaction that it rolls back.
 func (a *app) rehearse(ctx context.Context, m *tolog.Move, f *toLog, now tolog.Status) error {
 	begin, finish, err := m.Script(ctx)
 	if err != nil {

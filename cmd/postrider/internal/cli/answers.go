@@ -12,19 +12,19 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// forgiven is how long after an answer failures are no reason to call somebody silent.
-const forgiven = 10 * time.Second
+// graceAfterAnswer is how long failures are tolerated after the last successful answer.
+const graceAfterAnswer = 10 * time.Second
 
-// answers remembers whether somebody answers who is spoken to. It is safe for concurrent use.
+// answers records whether a peer responds. It is safe for concurrent use.
 type answers struct {
 	mu         sync.Mutex
 	ok, failed time.Time
-	err        error // the last one
+	err        error // the last failure
 }
 
 func (a *answers) note(err error) {
 	if errors.Is(err, context.Canceled) {
-		return // we have hung up ourselves
+		return // canceled by this process
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -35,19 +35,21 @@ func (a *answers) note(err error) {
 	a.failed, a.err = time.Now(), err
 }
 
-// ever reports whether there was an answer at all.
+// ever reports whether there was a successful answer at all.
 func (a *answers) ever() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return !a.ok.IsZero()
 }
 
-// silent reports whether there are failures and no answers, or no answer for longer than within, if that is not 0.
+// silent reports whether calls have failed since the last answer and that answer is older than
+// graceAfterAnswer. If within is not 0, it also reports true when the last answer is older than
+// within.
 func (a *answers) silent(within time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	since := time.Since(a.ok)
-	return a.failed.After(a.ok) && since > forgiven || within > 0 && since > within
+	return a.failed.After(a.ok) && since > graceAfterAnswer || within > 0 && since > within
 }
 
 func (a *answers) last() (time.Time, error) {
@@ -56,8 +58,9 @@ func (a *answers) last() (time.Time, error) {
 	return a.failed, a.err
 }
 
-// listened is a destination whose answers are noted, and the names that messages go to: one of each call, because others begin calls of
-// their own sooner or later.
+// listened wraps a destination, and records its answers and the broker's names that messages go to.
+// It records only the first message's name of each call: every name in use comes first in a call
+// sooner or later.
 type listened struct{ *openDestination }
 
 func (l listened) Publish(ctx context.Context, msgs []postrider.Message) []error {
@@ -86,8 +89,8 @@ func (l listened) NameOf(m *postrider.Message) string {
 // Close implements [postrider.Publisher].
 func (l listened) Close() error { return l.pub.Close() }
 
-// answered returns nil if the destination has decided about some message: a refusal is an answer too, of the message or of the
-// name that it goes to.
+// answered returns nil if the destination has decided about at least one message. A rejection of a
+// message or of a name is an answer too.
 func answered(errs []error) error {
 	var first error
 	for _, err := range errs {
@@ -101,7 +104,7 @@ func answered(errs []error) error {
 	return first
 }
 
-// listener notes the answers of a database.
+// listener records the answers of a database.
 type listener struct{ *answers }
 
 var (
@@ -121,7 +124,8 @@ func (listener) TraceConnectStart(ctx context.Context, _ pgx.TraceConnectStartDa
 	return ctx
 }
 
-// TraceConnectEnd takes no connection for an answer: a pooler accepts them also when its database is down.
+// TraceConnectEnd records failures only. A successful connection proves nothing: a pooler accepts
+// connections also when its database is down.
 func (l listener) TraceConnectEnd(_ context.Context, data pgx.TraceConnectEndData) {
 	if data.Err != nil {
 		l.note(data.Err)

@@ -11,17 +11,17 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/bench"
 )
 
-// scenario is one thing that bench measures, and the flags that make sense for it.
+// scenario is one benchmark, with its flags and defaults.
 type scenario struct {
 	name, short, long string
 	run               func(context.Context, *bench.Lab) (bench.Result, error)
 	defaults          bench.Options
-	silent            bool                                 // nobody writes
-	turns             bool                                 // rounds are turns of a phase
-	more              func(*pflag.FlagSet, *bench.Options) // flags of its own
+	silent            bool                                 // there are no producers
+	turns             bool                                 // rounds are turns within a phase
+	more              func(*pflag.FlagSet, *bench.Options) // additional flags
 }
 
-// measured lets a scenario return its own type of result.
+// measured adapts a benchmark with its own result type.
 func measured[R bench.Result](run func(context.Context, *bench.Lab) (R, error)) func(context.Context, *bench.Lab) (bench.Result, error) {
 	return func(ctx context.Context, l *bench.Lab) (bench.Result, error) { return run(ctx, l) }
 }
@@ -130,7 +130,7 @@ var scenarios = []scenario{
 	},
 }
 
-// rounds explains the flag.
+// rounds returns the usage text of --rounds.
 func (s scenario) rounds() string {
 	if s.turns {
 		return "turns of each variant in a phase"
@@ -187,7 +187,7 @@ func (a *app) scenarioCommand(s scenario) *cobra.Command {
 		if *target > 0 {
 			flags.IntVar(target, name, *target, usage)
 		} else {
-			*target = 1 // not a subject of this scenario
+			*target = 1 // not used by this scenario
 		}
 	}
 	option(&o.Messages, "messages", "size of the backlog")
@@ -218,7 +218,7 @@ func (a *app) measure(ctx context.Context, s scenario, o bench.Options, keep boo
 	result, err := s.run(ctx, lab)
 	a.leave(ctx, lab, keep)
 	if ctx.Err() != nil {
-		return ctx.Err() // whatever else went wrong, went wrong because of that
+		return ctx.Err() // after an interrupt, other errors are consequences
 	}
 	if err != nil {
 		return err
@@ -230,7 +230,8 @@ func (a *app) measure(ctx context.Context, s scenario, o bench.Options, keep boo
 	return a.table(result.Table())
 }
 
-// leave removes the schema, unless it is to be kept. What goes wrong with that does not spoil the result.
+// leave removes the schema, or keeps it if keep is set. A failure to remove it does not fail the
+// benchmark.
 func (a *app) leave(ctx context.Context, lab *bench.Lab, keep bool) {
 	var err error
 	if keep {

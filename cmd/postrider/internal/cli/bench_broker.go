@@ -34,7 +34,7 @@ func (a *app) benchBrokerCommand() *cobra.Command {
 				return err
 			}
 			if settings.Values["format"] == "" {
-				settings.Values["format"] = string(codec.Raw) // what the client alone sends has no envelope either
+				settings.Values["format"] = string(codec.Raw) // like the messages that the client sends alone
 			}
 			if o.Topic == "" {
 				o.Topic = fmt.Sprintf("postrider-bench-%d", time.Now().Unix())
@@ -58,7 +58,7 @@ func (a *app) benchBrokerCommand() *cobra.Command {
 	return cmd
 }
 
-// benchTarget is the broker to measure, as flags name it.
+// benchTarget holds the flags that name the broker.
 type benchTarget struct {
 	name, address string
 	set           []string

@@ -24,7 +24,7 @@ func (a *app) benchScaleCommand() *cobra.Command {
 			"number of shards, relays, feeds and databases, at full load, at steady rates and idle, each beside the same producers without\n" +
 			"a relay. Relays are processes of their own, and discard what they get; with --broker they also send it to real ones. The\n" +
 			"output of --json is what \"postrider plan --constants\" computes with.\n\n" +
-			"It must run on the server's own machine (Linux), and nobody else may use the server meanwhile: WAL and processor time are the whole\n" +
+			"It must run on the server's own machine (Linux), and no other client may use the server meanwhile: WAL and processor time are the whole\n" +
 			"server's. It creates and removes databases of its own. With the defaults it takes about a quarter of an hour.",
 		Example: "  postrider bench scale --quick\n" +
 			"  postrider bench scale --broker nats,kafka --json > constants.json",
@@ -65,7 +65,7 @@ func (a *app) benchScaleCommand() *cobra.Command {
 	return cmd
 }
 
-// scaleBrokers finds the brokers that are measured.
+// scaleBrokers returns the drivers and settings of the named brokers.
 func scaleBrokers(names []string) (found []bench.ScaleBroker, err error) {
 	for _, name := range names {
 		driver, settings, err := (&benchTarget{name: name}).find()
@@ -77,12 +77,12 @@ func scaleBrokers(names []string) (found []bench.ScaleBroker, err error) {
 	return found, nil
 }
 
-// scaleCommandLine is how to repeat the run.
+// scaleCommandLine returns the command that repeats the run.
 func scaleCommandLine(cmd *cobra.Command) string {
 	words := []string{cmd.CommandPath()}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch {
-		case cmd.InheritedFlags().Lookup(f.Name) != nil: // where, not how
+		case cmd.InheritedFlags().Lookup(f.Name) != nil: // connection flags do not affect the result
 		case f.Value.Type() == "bool":
 			words = append(words, "--"+f.Name)
 		default:

@@ -1,6 +1,6 @@
 package cli
 
-// The brokers that this program knows. A program with others needs one more line here: importing a package is all that it takes.
+// The brokers of this program. To add another, import its package here.
 import (
 	_ "github.com/postrider/postrider/broker/discard"
 	_ "github.com/postrider/postrider/broker/kafka"

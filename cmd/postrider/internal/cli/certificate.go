@@ -8,19 +8,20 @@ import (
 	"time"
 )
 
-// certificate is that of a listener. Its files are looked at every few seconds, because they are renewed while the process runs.
+// certificate serves the certificate of a listener. It checks the files every few seconds, because
+// certificates are renewed while the process runs.
 type certificate struct {
 	certFile, keyFile string
 
 	mu     sync.Mutex
 	kept   *tls.Certificate
 	looked time.Time
-	stamp  [2]time.Time // of the files that kept is made of
+	stamp  [2]time.Time // modification times of the files that kept was loaded from
 }
 
 const lookAtFiles = 5 * time.Second
 
-// get returns the certificate. One that cannot be read is no reason to give up one that could.
+// get returns the certificate. If the files cannot be loaded, it keeps serving the previous one.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

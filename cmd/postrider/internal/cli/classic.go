@@ -18,14 +18,14 @@ import (
 	"github.com/postrider/postrider/store/classic"
 )
 
-// isClassic reports whether messages lie in a table whose rows have a status.
+// isClassic reports whether the database uses the classic engine.
 func (d *database) isClassic() bool {
 	return d.engine == config.EngineClassic || d.engine == "" && d.isMySQL()
 }
 
 func (d *database) isMySQL() bool { return classic.IsMySQLURL(d.address()) }
 
-// described says in words where messages lie.
+// described names the schema or table of the messages, for people.
 func (d *database) described() string {
 	if !d.isClassic() {
 		return "schema " + d.schema
@@ -37,7 +37,7 @@ func (d *database) described() string {
 	return "table " + l.Table
 }
 
-// needsLog refuses what the classic engine does not have.
+// needsLog returns an error with the classic engine.
 func (d *database) needsLog() error {
 	if !d.isClassic() {
 		return nil
@@ -46,7 +46,7 @@ func (d *database) needsLog() error {
 		"what works with a table: postrider adopt, migrate, relay, enqueue, status, dead, keys, feeds, messages, audit, top, console"}
 }
 
-// fileDatabase is a database of a file.
+// fileDatabase converts a database of a configuration file.
 func fileDatabase(name string, d config.Database) *database {
 	db := &database{name: name, dsn: d.URL, schema: d.Schema, engine: d.EngineName(), table: d.Table, most: int64(d.MaxLogSize), home: d.Home}
 	if db.schema == "" && db.engine == config.EngineLog {
@@ -55,7 +55,7 @@ func fileDatabase(name string, d config.Database) *database {
 	return db
 }
 
-// check reads the address without using it.
+// check validates the address without connecting.
 func (d *database) check() error {
 	if d.isMySQL() {
 		_, err := classic.ParseURL(d.dsn)
@@ -65,7 +65,7 @@ func (d *database) check() error {
 	return err
 }
 
-// checkTable says what the engine has against a table, and a feed's filter of it, as the file describes them.
+// checkTable returns the engine's errors about the table and a feed's filter.
 func (d *database) checkTable(only route.Match) []string {
 	if !d.isClassic() {
 		return nil
@@ -80,15 +80,16 @@ func (d *database) checkTable(only route.Match) []string {
 	return strings.Split(strings.ReplaceAll(err.Error(), "classic: ", ""), "\n")
 }
 
-// schemaName is where what is ours lies. With the classic engine that is the connection's own, unless somebody says otherwise.
+// schemaName returns the schema of postrider's objects. With the classic engine that is the
+// connection's default, unless the user sets --schema.
 func (d *database) schemaName() string {
 	if d.isClassic() && d.flags != nil && !d.flags.Changed("schema") {
-		return "" // the default is the log's
+		return "" // the flag's default is for the log
 	}
 	return d.schema
 }
 
-// classicStore names the table to the packages that work with it.
+// classicStore returns the configuration of the classic engine.
 func (d *database) classicStore() (classic.Config, error) {
 	cfg := classic.Config{Dialect: classic.PostgreSQL, Schema: d.schemaName(), Shards: d.table.Shards, Retention: d.table.Retention,
 		CommandFlags: strings.TrimSpace(d.commandFlags())}
@@ -100,10 +101,11 @@ func (d *database) classicStore() (classic.Config, error) {
 	return cfg, err
 }
 
-// layoutOf makes a layout of what a file says: that of the preset, with what the file says otherwise.
+// layoutOf converts a table of a file to a layout: the preset's, with the differences of the file
+// applied.
 func layoutOf(t config.Table) (classic.Layout, error) {
 	if t.Name == "" && t.Preset == "" {
-		return classic.Layout{}, nil // one of our own
+		return classic.Layout{}, nil // postrider's own table
 	}
 	preset, ok := classic.PresetNamed(t.Preset)
 	if !ok && t.Preset != "" {
@@ -145,7 +147,7 @@ func layoutOf(t config.Table) (classic.Layout, error) {
 	return l, l.Validate()
 }
 
-// setState overlays the words of a status. A word that is empty means that there is none.
+// setState applies the status values of a file. An empty value removes the one of the preset.
 func setState(s *classic.State, t config.Table) {
 	if s.Status == "" {
 		s.Pending, s.Processing, s.Published, s.Failed, s.Dead = nil, "", "", "", ""
@@ -170,7 +172,7 @@ func setState(s *classic.State, t config.Table) {
 			s.Dead = one(words)
 		}
 	}
-	if s.Status != "" || s.PublishedAt != "" { // the table can say it
+	if s.Status != "" || s.PublishedAt != "" { // the table can record a delivery, so rows need not be deleted
 		s.Delete = false
 	}
 	if t.Delete {
@@ -178,7 +180,7 @@ func setState(s *classic.State, t config.Table) {
 	}
 }
 
-// openTable opens connections to the database of a table, at most so many.
+// openTable opens the database of a table, with at most so many connections.
 func (d *database) openTable(ctx context.Context, most int) (*sql.DB, error) {
 	if d.isMySQL() {
 		db, err := classic.OpenMySQL(d.address())
@@ -199,11 +201,11 @@ func (d *database) openTable(ctx context.Context, most int) (*sql.DB, error) {
 		return nil, err
 	}
 	db := sql.OpenDB(closingPool{stdlib.GetPoolConnector(pool), pool})
-	db.SetMaxIdleConns(0) // the pool keeps them
+	db.SetMaxIdleConns(0) // pgxpool keeps idle connections
 	return db, nil
 }
 
-// closingPool ends a pool with the connections that came from it.
+// closingPool closes the pool together with the connector.
 type closingPool struct {
 	driver.Connector
 	pool *pgxpool.Pool

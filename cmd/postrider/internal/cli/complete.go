@@ -12,21 +12,21 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 )
 
-// completeTime is how long a shell waits for what the database knows.
+// completeTime is how long shell completion waits for the database.
 const completeTime = 3 * time.Second
 
-// completer returns what may stand in a place of a command line, each with a remark behind a tab.
+// completer returns candidates for completion, each with an optional description after a tab.
 type completer func(ctx context.Context, d operator) ([]string, error)
 
-// addCompletions lets a shell complete what only the database knows, in all commands below: names of feeds and consumers, and the IDs of
-// messages that are deferred.
+// addCompletions registers completions from the database for all subcommands: names of feeds and
+// consumers, and the IDs of deferred messages.
 func (a *app) addCompletions(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		a.addCompletions(sub)
 	}
 	for flag, known := range map[string]completer{"feed": feedNames, "consumer": consumerNames} {
 		if cmd.Flags().Lookup(flag) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag, a.completion(known)) // it was just found
+			_ = cmd.RegisterFlagCompletionFunc(flag, a.completion(known)) // cannot fail: the flag exists
 		}
 	}
 	_, place, _ := strings.Cut(cmd.Use, " ")

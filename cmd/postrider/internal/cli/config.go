@@ -30,13 +30,14 @@ func (a *app) configCommand() *cobra.Command {
 	return cmd
 }
 
-// configPath is the file that the arguments mean, and whether somebody has said so.
+// configPath returns the path of the file, and reports whether an argument or the environment has
+// set it.
 func configPath(given string) (path string, said bool) {
 	path = cmp.Or(given, os.Getenv("POSTRIDER_CONFIG"))
 	return cmp.Or(path, defaultConfig), path != ""
 }
 
-// namesFile lets a command take its file as an argument or, as the commands that serve it do, with --config.
+// namesFile lets a command take its file as an argument or with --config.
 func namesFile(cmd *cobra.Command, file *string) *cobra.Command {
 	addConfig(cmd, file)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -52,8 +53,9 @@ func namesFile(cmd *cobra.Command, file *string) *cobra.Command {
 	return cmd
 }
 
-// loadConfig reads the file and checks also what only this program can: addresses of databases and, if it is to open
-// them, what destinations have against their options. All mistakes are returned as [config.Mistakes].
+// loadConfig reads the file. It also checks the addresses and tables of databases, which package
+// config cannot check, and, if open is set, opens each destination to find conflicting options. It
+// returns all mistakes as [config.Mistakes].
 func (a *app) loadConfig(path string, open bool) (*config.File, error) {
 	f, err := config.Load(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -76,7 +78,7 @@ func (a *app) loadConfig(path string, open bool) (*config.File, error) {
 	for name := range f.Feeds {
 		plan, err := f.Feed(name)
 		if err != nil || len(mistakes) > 0 {
-			continue // of which something else was said
+			continue // already reported
 		}
 		for _, text := range fileDatabase(plan.DatabaseName, plan.Database).checkTable(plan.Only) {
 			mistakes = append(mistakes, f.Mistake("feeds."+name+".only", strings.TrimPrefix(text, "only: ")))
@@ -98,8 +100,8 @@ func (a *app) loadConfig(path string, open bool) (*config.File, error) {
 	return f, nil
 }
 
-// useConfig is loadConfig for commands that cannot go on without the file. Mistakes are printed one a line, as compilers
-// do, so that editors find the places.
+// useConfig is loadConfig for commands that need the file. It prints mistakes one per line, in the
+// format of compilers, so that editors find the positions.
 func (a *app) useConfig(path string, open bool) (*config.File, error) {
 	f, err := a.loadConfig(path, open)
 	var mistakes config.Mistakes
@@ -110,7 +112,7 @@ func (a *app) useConfig(path string, open bool) (*config.File, error) {
 	return f, err
 }
 
-// checked is what came of a check.
+// checked is the result of "config validate".
 type checked struct {
 	File     string          `json:"file"`
 	Valid    bool            `json:"valid"`
@@ -199,7 +201,7 @@ func (a *app) configSchemaCommand() *cobra.Command {
 	}
 }
 
-// count is a number of things in words.
+// count returns a number with its noun, in the plural if needed.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

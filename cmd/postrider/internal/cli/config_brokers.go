@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// knownBroker is a driver as programs see it.
+// knownBroker is the JSON form of a driver.
 type knownBroker struct {
 	Name      string        `json:"name"`
 	Schemes   []string      `json:"schemes"`

@@ -21,17 +21,18 @@ func (d *danger) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&d.dryRun, "dry-run", false, "only say what would be done")
 }
 
-// confirm returns nil when the user wants it. Where nobody can be asked, only --yes says so.
+// confirm asks for confirmation, and returns nil if the user agrees. Without a terminal only --yes
+// counts.
 func (a *app) confirm(d danger, question string) error {
 	if d.yes {
 		return nil
 	}
 	if !a.asks {
-		return hintedError{usagef("%s Nobody is here to answer", question), "to go on without being asked: add --yes"}
+		return hintedError{usagef("%s There is no terminal to ask on", question), "to skip the question: add --yes"}
 	}
 	a.say(question + " [y/N] ")
 	answer, err := bufio.NewReader(a.in).ReadString('\n')
-	if err != nil { // the end of the input: no line break has been typed
+	if err != nil { // the input ended without a line break
 		a.say("\n")
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {

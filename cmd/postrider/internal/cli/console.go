@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 )
 
-// defaultConsole is where the console listens if nobody says otherwise.
+// defaultConsole is the default address of the console.
 const defaultConsole = "127.0.0.1:8711"
 
 func (a *app) consoleCommand() *cobra.Command {
@@ -21,9 +21,9 @@ func (a *app) consoleCommand() *cobra.Command {
 		Use:   "console",
 		Short: "Serve the web console",
 		Long: "Serves the web console until stopped: for the databases of a configuration file or, with --dsn or without a file,\n" +
-			"for one database. Relays may run elsewhere; a relay can also serve the console itself, and then shows more: how\n" +
-			"long messages take, and what it is doing. Who may come in is said under console: in the file; without that only\n" +
-			"this machine can call, and everybody there may do everything.",
+			"for one database. Relays may run elsewhere. A relay can also serve the console itself, and then shows more: how\n" +
+			"long messages take, and what the relay is doing. The section console of the file configures authentication. Without it\n" +
+			"the console only accepts requests from this machine, and gives everybody there all rights.",
 		Example: "  postrider console\n" +
 			"  postrider console --config postrider.yaml --listen 127.0.0.1:9000\n" +
 			"  postrider relay --to nats://localhost --console 127.0.0.1:8711",
@@ -53,7 +53,7 @@ func (a *app) consoleCommand() *cobra.Command {
 	return cmd
 }
 
-// serveConsole serves a console and nothing else, until ctx ends.
+// serveConsole serves the console until ctx ends.
 func (a *app) serveConsole(ctx context.Context, c config.Console, databases []logDatabase) error {
 	log := slog.New(slog.NewTextHandler(a.err, nil))
 	opened, err := a.openConsole(ctx, c, databases, nil, nil, log)
@@ -79,9 +79,9 @@ func (c *openConsole) listener(cfg config.Console) httpListener {
 	return l
 }
 
-// consoleURL is what to type into a browser.
+// consoleURL returns the URL of the console for a browser.
 func consoleURL(c config.Console) string {
-	host, port, _ := net.SplitHostPort(c.Listen) // was checked
+	host, port, _ := net.SplitHostPort(c.Listen) // was validated
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}

@@ -18,11 +18,11 @@ import (
 	"github.com/postrider/postrider/reconcile"
 )
 
-// consoleConnections is how many connections the console uses to each database. They are its own, so that somebody who
-// searches never keeps a relay waiting.
+// consoleConnections is the number of connections of the console to each database. They are
+// separate from those of relays, so that a search never delays a relay.
 const consoleConnections = 3
 
-// logDatabase is a database with a log, by the name that operators know.
+// logDatabase is a database with the name that operators know.
 type logDatabase struct {
 	name  string
 	db    *database
@@ -30,7 +30,7 @@ type logDatabase struct {
 	file  *config.File
 }
 
-// flagDatabase is the one that the flags name.
+// flagDatabase returns the database that the flags name.
 func (a *app) flagDatabase() logDatabase {
 	name := "default"
 	if cfg, err := a.db.config(); err == nil && cfg.ConnConfig.Database != "" {
@@ -39,13 +39,13 @@ func (a *app) flagDatabase() logDatabase {
 	if a.db.isClassic() {
 		return logDatabase{name: a.adoptedName(), db: &a.db}
 	}
-	if a.db.schema != "postrider" { // one database may have several
+	if a.db.schema != "postrider" { // a database may have several logs
 		name += "." + a.db.schema
 	}
 	return logDatabase{name: name, db: &a.db}
 }
 
-// fileDatabases are those of a file.
+// fileDatabases returns the databases of a file.
 func fileDatabases(f *config.File) ([]logDatabase, error) {
 	var all []logDatabase
 	for _, name := range slices.Sorted(maps.Keys(f.Databases)) {
@@ -58,10 +58,10 @@ func fileDatabases(f *config.File) ([]logDatabase, error) {
 	return all, nil
 }
 
-// openConsole is a console and what it needs.
+// openConsole is a console with its open connections.
 type openConsole struct {
 	*console.Console
-	ends []func() // of connections
+	ends []func() // close the connections
 }
 
 func (c *openConsole) close() {
@@ -70,7 +70,8 @@ func (c *openConsole) close() {
 	}
 }
 
-// openConsole makes a console for databases, and for relays and reconcilers of this process if it has any. It waits for nobody.
+// openConsole creates a console for databases, and for the relays and reconcilers of this process
+// if it has any. It does not wait for a database.
 func (a *app) openConsole(ctx context.Context, c config.Console, databases []logDatabase, relays func() []console.Relay,
 	reconcilers *reconcilers, log *slog.Logger,
 ) (_ *openConsole, err error) {
@@ -114,7 +115,7 @@ func (c *openConsole) add(ctx context.Context, d logDatabase) (console.Database,
 	}
 	settings.MaxConns = consoleConnections
 	if params := settings.ConnConfig.RuntimeParams; params["application_name"] == "postrider" {
-		params["application_name"] = "postrider console" // so that its load can be told apart
+		params["application_name"] = "postrider console" // so that monitoring can tell its load apart
 	}
 	pool, err := d.db.openWith(ctx, settings)
 	if err != nil {
@@ -128,7 +129,7 @@ func (c *openConsole) add(ctx context.Context, d logDatabase) (console.Database,
 	return shown, nil
 }
 
-// addTable opens a database with the classic engine, which has less to show.
+// addTable opens a database with the classic engine, which supports fewer pages.
 func (c *openConsole) addTable(ctx context.Context, d logDatabase) (console.Database, error) {
 	db, err := d.db.openTable(ctx, consoleConnections)
 	if err != nil {
@@ -148,7 +149,7 @@ func (c *openConsole) addTable(ctx context.Context, d logDatabase) (console.Data
 	return shown, nil
 }
 
-// shownDatabase gives the console all that the store offers to operators.
+// shownDatabase returns a database of the log engine with all its admin APIs.
 func shownDatabase(d logDatabase, pool *pgxpool.Pool) (console.Database, error) {
 	db, err := d.db.log(pool)
 	if err != nil {
@@ -162,9 +163,9 @@ func shownDatabase(d logDatabase, pool *pgxpool.Pool) (console.Database, error) 
 	}, nil
 }
 
-// examine is what "postrider doctor" does, for one database and the brokers that its feeds lead to.
+// examine runs the checks of "postrider doctor" for one database and the destinations of its feeds.
 func examine(ctx context.Context, d logDatabase, pool *pgxpool.Pool) ([]console.Finding, error) {
-	patient := doctor.Database{
+	target := doctor.Database{
 		Name: d.name, Pool: pool, Schema: d.db.schema, Flags: d.db.commandFlags(), Feeds: d.plans, HasFile: d.file != nil,
 	}
 	var destinations []doctor.Destination
@@ -172,7 +173,7 @@ func examine(ctx context.Context, d logDatabase, pool *pgxpool.Pool) ([]console.
 		destinations = destinationsOf(d.file, d.plans)
 	}
 	var found []console.Finding
-	for _, f := range doctor.Run(ctx, []doctor.Database{patient}, destinations) {
+	for _, f := range doctor.Run(ctx, []doctor.Database{target}, destinations) {
 		found = append(found, console.Finding{
 			Check: f.Check, Severity: string(f.Severity), Subject: f.Subject, Finding: f.Finding, Why: f.Why, Fix: f.Fix,
 		})
@@ -180,7 +181,8 @@ func examine(ctx context.Context, d logDatabase, pool *pgxpool.Pool) ([]console.
 	return found, ctx.Err()
 }
 
-// runner returns what runs a reconciler of a database now; nil if this process has none there.
+// runner returns a function that runs a reconciler of the database now, or nil if this process runs
+// none there.
 func (p *reconcilers) runner(database string) func(context.Context, admin.By, string) (reconcile.Counts, error) {
 	reconciler, ok := p.byName[database]
 	if !ok {
@@ -196,7 +198,7 @@ func (p *reconcilers) runner(database string) func(context.Context, admin.By, st
 	}
 }
 
-// access says who may use the console, as the file says it.
+// access converts the authentication settings of the file.
 func access(c config.Console) auth.Config {
 	cfg := auth.Config{Hosts: c.Hosts, Payloads: auth.Role(c.Payloads), Session: c.Session, SessionKey: []byte(c.SessionKey)}
 	for _, name := range slices.Sorted(maps.Keys(c.Tokens)) {
@@ -211,7 +213,7 @@ func access(c config.Console) auth.Config {
 	if p := c.Proxy; p != nil {
 		cfg.Proxy = &auth.Proxy{UserHeader: p.UserHeader, RoleHeader: p.RoleHeader, Role: auth.Role(p.Role), Roles: roles(p.Roles)}
 		for _, from := range p.From {
-			if prefix, err := netip.ParsePrefix(from); err == nil { // the file's check has found others
+			if prefix, err := netip.ParsePrefix(from); err == nil { // the file's check has reported invalid ones
 				cfg.Proxy.From = append(cfg.Proxy.From, prefix)
 			}
 		}

@@ -15,7 +15,8 @@ import (
 	"github.com/postrider/postrider/internal/phrase"
 )
 
-// whose is the value of --feed, or of --consumer: what a consumer has deferred lies in a feed of its own.
+// whose is the value of --feed or --consumer. Messages that a consumer has deferred are in a feed
+// of its own, so both flags set a feed.
 type whose struct {
 	feed *string
 	said *string // which of the two flags was given
@@ -29,7 +30,8 @@ func addWhose(cmd *cobra.Command, feed *string, only string) {
 	cmd.Flags().Var(&whose{feed, &said, "consumer"}, "consumer", only+"of this consumer; see package inbox")
 }
 
-// checkWhose refuses the name of a feed or consumer that is not there. It is for what found nothing: that would say that all is well.
+// checkWhose returns an error if the feed or consumer does not exist. Commands that find nothing
+// call it, because an empty result would look as if all were well.
 func (a *app) checkWhose(ctx context.Context, d operator, feed string) error {
 	if feed == "" {
 		return nil
@@ -52,7 +54,7 @@ func (a *app) checkWhose(ctx context.Context, d operator, feed string) error {
 
 func (w *whose) Set(value string) error {
 	if *w.said != "" && *w.said != w.name {
-		return errors.New("--feed and --consumer contradict each other: a consumer is no feed")
+		return errors.New("--feed and --consumer contradict each other: a consumer is not a feed")
 	}
 	*w.said, *w.feed = w.name, value
 	if w.name == "consumer" {
@@ -67,15 +69,15 @@ func (w *whose) Set(value string) error {
 func (w *whose) String() string { return "" }
 func (w *whose) Type() string   { return "string" }
 
-// refuseConsumer keeps names that belong to consumers from being used for feeds of the log.
+// refuseConsumer returns an error for a feed name that is reserved for a consumer.
 func refuseConsumer(feed string) error {
 	if name := inbox.ConsumerOf(feed); name != "" {
-		return usagef("a feed cannot be called %s: that is where the consumer %s keeps what it has deferred", feed, phrase.ShellWord(name))
+		return usagef("a feed cannot be called %s: the deferred messages of consumer %s are stored under this name", feed, phrase.ShellWord(name))
 	}
 	return nil
 }
 
-// flagFor is the flag that chooses a feed or a consumer, for the next command to type.
+// flagFor returns the flag that selects the feed or consumer.
 func flagFor(feed string) string {
 	if name := inbox.ConsumerOf(feed); name != "" {
 		return "--consumer " + phrase.ShellWord(name)
@@ -83,12 +85,12 @@ func flagFor(feed string) string {
 	return "--feed " + phrase.ShellWord(feed)
 }
 
-// consumerStatus is what "status" says of a consumer.
+// consumerStatus is the output of "status" for a consumer.
 type consumerStatus struct {
 	Name     string    `json:"name"`
-	Heard    time.Time `json:"heard,omitzero"`    // when a process last said that it works for it,
-	Process  string    `json:"process,omitempty"` // and which
-	Deferred int       `json:"deferred"`          // waiting or to be tried again
+	Heard    time.Time `json:"heard,omitzero"`    // last heartbeat of a process that runs it,
+	Process  string    `json:"process,omitempty"` // and that process
+	Deferred int       `json:"deferred"`          // waiting or to be retried
 	Dead     int       `json:"dead"`
 	Parked   int       `json:"parked"`
 	Blocked  int       `json:"blocked"` // keys
@@ -108,19 +110,20 @@ func (a *app) consumers(ctx context.Context, d admin.Gauges) ([]consumerStatus, 
 			Name: s.Name, Deferred: s.Aside.Scheduled + s.Aside.Retry + s.Aside.Waiting, Dead: s.Aside.Dead, Parked: s.Aside.Parked,
 			Blocked: s.Aside.Blocked, Heard: s.Heard, Process: s.Process,
 		}
-		a.judgeConsumer(&c, s.Gone(standing.At))
+		a.diagnoseConsumer(&c, s.Gone(standing.At))
 		all = append(all, c)
 	}
 	return all, nil
 }
 
-// judgeConsumer says what is wrong with a consumer for which nobody has worked for so long.
-func (a *app) judgeConsumer(c *consumerStatus, gone time.Duration) {
+// diagnoseConsumer lists the problems of a consumer. The last heartbeat of its processes is overdue
+// by gone.
+func (a *app) diagnoseConsumer(c *consumerStatus, gone time.Duration) {
 	c.Problems = []problem{}
 	if gone > 0 {
 		c.Problems = append(c.Problems, problem{
 			Kind: "no_consumer", Next: a.next("doctor"),
-			Text: fmt.Sprintf("no process works for it; %s was last heard of %s ago", c.Process, phrase.Age(gone)),
+			Text: fmt.Sprintf("no process runs it; the last heartbeat, of %s, was %s ago", c.Process, phrase.Age(gone)),
 		})
 	}
 	if c.Dead > 0 {
@@ -134,7 +137,7 @@ func (a *app) judgeConsumer(c *consumerStatus, gone time.Duration) {
 	c.Healthy = len(c.Problems) == 0
 }
 
-// listConsumers prints consumers for people.
+// listConsumers prints consumers as a table.
 func (a *app) listConsumers(all []consumerStatus) error {
 	rows := make([][]string, len(all))
 	for i, c := range all {

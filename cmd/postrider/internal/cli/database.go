@@ -21,31 +21,31 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// database is what the flags of every command that needs one say about it.
+// database holds the connection flags that are common to all commands.
 type database struct {
 	dsn    string
 	schema string
 	engine string         // as config.Database has it
-	table  config.Table   // of the classic engine
-	most   int64          // bytes of the log
-	home   string         // what its place is called
-	name   string         // in the configuration file; empty: the other flags say it
-	flags  *pflag.FlagSet // nil if none say it
+	table  config.Table   // for the classic engine
+	most   int64          // the maximum size of the log, in bytes
+	home   string         // the name of its environment
+	name   string         // in the configuration file; if empty, the other flags apply
+	flags  *pflag.FlagSet // nil if it comes from a configuration file
 }
 
-// addFlags gives cmd, and the commands below it, the flags that lead to the database.
+// addFlags adds the connection flags to cmd and its subcommands.
 func (d *database) addFlags(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&d.dsn, "dsn", "", "database, as URL (postgres, mysql, mariadb) or key=value pairs; default: $POSTRIDER_DSN,\n"+
 		"$DATABASE_URL or the PG* variables, which also keep a password out of the process list")
 	flags.StringVar(&d.schema, "schema", "postrider", "schema that holds the log")
-	flags.StringVar(&d.home, "home", "", "what the place where the database lives is called, such as production: see postrider rebase --help")
+	flags.StringVar(&d.home, "home", "", "name of the database's environment, such as production; see: postrider rebase --help")
 	flags.StringVar(&d.engine, "engine", "", "log, or classic: a table whose rows have a status; default: classic for MySQL and MariaDB, else log")
 	flags.StringVar(&d.name, "database", "", "database of the configuration file ($POSTRIDER_CONFIG, ./"+defaultConfig+") instead of these")
 	d.flags = flags
 }
 
-// choose takes what the flags say about the database from a file, if they name one there.
+// choose replaces the database by that of the configuration file if --database names one.
 func (d *database) choose(load func(path string) (*config.File, error)) error {
 	if d.engine != "" && d.engine != config.EngineLog && d.engine != config.EngineClassic {
 		return usagef("--engine is %q: want %s or %s", d.engine, config.EngineLog, config.EngineClassic)
@@ -58,7 +58,7 @@ func (d *database) choose(load func(path string) (*config.File, error)) error {
 	}
 	for _, flag := range []string{"dsn", "schema", "engine", "home"} {
 		if d.flags.Changed(flag) {
-			return usagef("--database and --%s contradict each other: the file says it as databases.%s", flag, d.name)
+			return usagef("--database and --%s contradict each other: the file sets it in databases.%s", flag, d.name)
 		}
 	}
 	path, _ := configPath("")
@@ -74,12 +74,12 @@ func (d *database) choose(load func(path string) (*config.File, error)) error {
 	return nil
 }
 
-// address finds the database's address. An empty one makes the driver use the PG* variables.
+// address returns the address of the database. If it is empty, the driver uses the PG* variables.
 func (d *database) address() string {
 	return cmp.Or(d.dsn, os.Getenv("POSTRIDER_DSN"), os.Getenv("DATABASE_URL"))
 }
 
-// tryCommand connects to the same database with PostgreSQL's own client.
+// tryCommand returns a command that connects to the same database with the database's own client.
 func (d *database) tryCommand() string {
 	switch {
 	case d.isMySQL():
@@ -99,7 +99,7 @@ const (
 	connectTimeout = 10 * time.Second
 )
 
-// config reads the address of a log.
+// config parses the address of a log.
 func (d *database) config() (*pgxpool.Config, error) {
 	if err := d.needsLog(); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (d *database) config() (*pgxpool.Config, error) {
 	return d.pgConfig()
 }
 
-// pgConfig reads the address of a PostgreSQL.
+// pgConfig parses the address of a PostgreSQL database.
 func (d *database) pgConfig() (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(d.address())
 	if err != nil {
@@ -123,7 +123,7 @@ func (d *database) pgConfig() (*pgxpool.Config, error) {
 	return cfg, nil
 }
 
-// open returns a pool that works through any pooler. It connects only when it is used.
+// open returns a pool that works behind any pooler. It does not connect yet.
 func (d *database) open(ctx context.Context) (*pgxpool.Pool, error) {
 	cfg, err := d.config()
 	if err != nil {
@@ -137,31 +137,31 @@ func (d *database) openWith(ctx context.Context, cfg *pgxpool.Config) (*pgxpool.
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// store names the log to the packages that work with it.
+// store returns the configuration of the log.
 func (d *database) store() postgres.Config {
 	return postgres.Config{Schema: d.schema, MaxLogSize: d.most, Home: d.home, CommandFlags: strings.TrimSpace(d.commandFlags())}
 }
 
-// in puts the schema's name into a statement.
+// in inserts the schema's name into a statement.
 func (d *database) in(sql string) string {
 	return strings.ReplaceAll(sql, "@schema@", pgx.Identifier{d.schema}.Sanitize())
 }
 
-// explain makes an error that only a missing schema can cause say so.
+// explain adds [feeds.ErrSchema] to an error that only a missing schema can cause.
 func (d *database) explain(err error) error {
-	own := hasNumber(err, 1146) && strings.Contains(err.Error(), "postrider_") // an undefined table of ours
+	own := hasNumber(err, 1146) && strings.Contains(err.Error(), "postrider_") // undefined table of postrider
 	if own || hasState(err, "42P01", "42883", "3F000") {                       // undefined table, function, schema
 		return d.hintMigrate(fmt.Errorf("%w: schema %q: %w", feeds.ErrSchema, d.schema, err))
 	}
 	return err
 }
 
-// hintMigrate adds the command that repairs a schema that is missing or too old.
+// hintMigrate adds the command that creates or updates the schema.
 func (d *database) hintMigrate(err error) error {
-	return hintedError{err, "to lay it out: postrider migrate up" + d.commandFlags()}
+	return hintedError{err, "to create or update it: postrider migrate up" + d.commandFlags()}
 }
 
-// commandFlags are what a command carries to act on this database, each after a space.
+// commandFlags returns the flags that make another command use this database, each after a space.
 func (d *database) commandFlags() (line string) {
 	if d.name != "" {
 		return " --database " + phrase.ShellWord(d.name)

@@ -16,9 +16,9 @@ func (a *app) deadCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "dead",
 		Short: "List, replay, edit, park or discard dead letters",
-		Long: "A message that has failed for the last time is deferred as a dead letter, until somebody decides about it. It\n" +
-			"holds back later messages of its key, unless the feed lets them pass. With --consumer these are the messages that a\n" +
-			"consumer, a program with an inbox, could not handle; it is that program which then tries them again.",
+		Long: "A message that has used up its attempts is a dead letter. It stays deferred until an operator replays, edits, parks or\n" +
+			"discards it. It holds back later messages of its key, unless the feed has order skip. With --consumer the commands work on\n" +
+			"the messages that a consumer, a program with an inbox, could not handle; that program retries them.",
 		Example: "  postrider dead ls --since 2h --error 'too large'\n" +
 			"  postrider dead replay --all --type order.placed --rate 100 --reason 'consumer fixed'",
 	})
@@ -34,8 +34,8 @@ func (a *app) deadListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List messages that are dead or parked, oldest first",
-		Long: "Lists messages that are deferred, oldest first: those that are dead or parked, or with --status others.\n" +
-			"Those that are held wait for a queue, topic or endpoint that accepts nothing, and go by themselves when it does.\n\n" +
+		Long: "Lists deferred messages, oldest first: dead and parked ones, or those with the --status given. Held messages wait for a\n" +
+			"queue, topic or endpoint that rejects everything; the relay sends them by itself when it accepts messages again.\n\n" +
 			"--json prints an array of objects with: id, feed, consumer, seq, shard, status, name, type, topic, key, tenant, attempts,\n" +
 			"blocking, error, enqueued, deferred, tried, available, job, bare.",
 		Example: "  postrider dead ls --feed orders --since 2h\n" +
@@ -68,13 +68,13 @@ func (a *app) deadListCommand() *cobra.Command {
 	return cmd
 }
 
-// readDeadLetters returns up to limit messages that match, and whether there are more.
+// readDeadLetters returns up to limit matching messages, and reports whether there are more.
 func readDeadLetters(ctx context.Context, d operator, filter admin.Filter, limit int) (all []listed, more bool, err error) {
 	var after *feeds.Deferred
 	for {
 		page := pageSize
 		if limit > 0 {
-			page = min(page, limit-len(all)+1) // one more tells whether there are more
+			page = min(page, limit-len(all)+1) // one more than needed, to see if there are more
 		}
 		found, err := d.List(ctx, filter, after, page)
 		if err != nil {
@@ -99,8 +99,8 @@ func (a *app) deadShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show all details of a deferred message",
-		Long: "Shows a message with its last error, its headers and its payload, as text if it is JSON or UTF-8; once for each\n" +
-			"feed that has deferred it. " + revealHelp +
+		Long: "Shows a message with its last error, its headers and its payload (as text if it is JSON or UTF-8), once for each feed\n" +
+			"that has deferred it. " + revealHelp +
 			"--json prints an array with one object a feed: the fields of \"dead ls\", and headers, content_type, payload (JSON),\n" +
 			"payload_text (other text) or payload_base64 (anything else), redacted (paths of what is not shown), and what else the\n" +
 			"message has.",
@@ -117,7 +117,7 @@ func (a *app) deadShowCommand() *cobra.Command {
 				return err
 			}
 			if len(found) == 0 {
-				return a.notSetAside(ids[0])
+				return a.notDeferred(ids[0])
 			}
 			if err := r.begin(a); err != nil {
 				return err
@@ -139,7 +139,7 @@ func (a *app) deadShowCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) notSetAside(id postrider.ID) error {
+func (a *app) notDeferred(id postrider.ID) error {
 	text := fmt.Sprintf("message %s is not deferred", id)
 	return hintedError{wordedError{admin.ErrNoMessage, text}, "it may be in the log: " + a.next("messages show", id.String())}
 }

@@ -17,11 +17,11 @@ func (a *app) deadDiscardCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "discard {ID... | --all}",
 		Short: "Remove dead or parked messages for good, or messages of the log",
-		Long: "Removes messages that are dead or parked. They are never delivered; the record keeps what they were. Messages of\n" +
-			"the same key that wait behind them go on. What the relay still sends by itself, retry or held, has to be parked first:\n" +
-			"postrider dead park ID.\n\n" +
-			"A message that is named by its ID may also be in the log still, on its way to a feed: its relays pass over it then. One\n" +
-			"that is just sending it may still deliver it. 1,000 messages of a feed can be excluded so at a time.\n\n" +
+		Long: "Removes messages that are dead or parked. They are never delivered; the audit log keeps their content. Messages of the\n" +
+			"same key that wait behind them continue. A message that the relay still sends by itself (retry or held) must be parked\n" +
+			"first: postrider dead park ID.\n\n" +
+			"A message given by ID may also still be in the log: the relays of the feed then skip it. A relay that is already sending\n" +
+			"it may still deliver it. At most 1,000 messages of a feed can be excluded this way at a time.\n\n" +
 			"--json prints an object with: action, done, count, sample.",
 		Example: "  postrider dead discard --all --error 'unknown customer' --dry-run\n" +
 			"  postrider dead discard 01890a5d-ac96-774b-bcce-b302099a8057 --reason 'sent by hand' --yes",

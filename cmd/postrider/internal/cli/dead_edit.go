@@ -19,7 +19,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// editing is how a message was changed, or would be.
+// editing is the result of an edit, or of its dry run.
 type editing struct {
 	ID      postrider.ID `json:"id"`
 	Feed    string       `json:"feed"`
@@ -27,7 +27,7 @@ type editing struct {
 	Changes []string     `json:"changes"` // for people
 }
 
-// edits are the flags that say how.
+// edits holds the flags with the changes.
 type edits struct {
 	payload, typ, topic string
 	headers             []string
@@ -40,8 +40,8 @@ func (a *app) deadEditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "edit ID",
 		Short: "Change a dead or parked message, and send it",
-		Long: "Changes a message that is dead or parked, and has it sent with its old ID. The record keeps what it was. Without a\n" +
-			"flag that says what to change it opens $VISUAL or $EDITOR on the payload, which is recorded too.\n\n" +
+		Long: "Changes a message that is dead or parked, and sends it with its old ID. The audit log keeps the old content. Without a\n" +
+			"flag that says what to change it opens $VISUAL or $EDITOR on the payload, which the audit log records too.\n\n" +
 			"--json prints an object with: id, feed, done, changes.",
 		Example: "  postrider dead edit 01890a5d-ac96-774b-bcce-b302099a8057\n" +
 			"  postrider dead edit 01890a5d-ac96-774b-bcce-b302099a8057 --payload fixed.json --reason 'missing field' --yes\n" +
@@ -82,7 +82,7 @@ func (a *app) deadEditCommand() *cobra.Command {
 	return cmd
 }
 
-// findDead returns the one message that can be edited.
+// findDead returns the only message with the ID that can be edited.
 func (a *app) findDead(ctx context.Context, d operator, feed, arg string) (*feeds.Deferred, error) {
 	ids, err := parseIDs([]string{arg})
 	if err != nil {
@@ -175,7 +175,7 @@ func (a *app) edit(ctx context.Context, d operator, c change, old *feeds.Deferre
 	return err
 }
 
-// differences says what was changed.
+// differences describes the changes.
 func differences(old, edited *postrider.Message) []string {
 	changes := []string{}
 	if old.Type != edited.Type {

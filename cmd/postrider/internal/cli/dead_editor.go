@@ -13,14 +13,14 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// editByHand opens an editor on a payload, and returns what was saved. JSON on one line is spread over many for that, and
-// put back on one.
+// editByHand opens an editor on a payload, and returns what was saved. It indents compact JSON for
+// the editor, and compacts the result again.
 func (a *app) editByHand(ctx context.Context, m *postrider.Message) (payload []byte, err error) {
 	dir, err := os.MkdirTemp("", "postrider-edit-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // if it stays, only its owner can read it
+	defer func() { _ = os.RemoveAll(dir) }() // best effort: the folder is readable by its owner only
 	before, name := m.Payload, "payload.txt"
 	var small, spread bytes.Buffer
 	isJSON := json.Valid(before)

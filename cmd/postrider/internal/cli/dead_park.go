@@ -16,9 +16,9 @@ func (a *app) deadParkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "park ID...",
 		Short: "Park messages, so that later messages of their keys continue",
-		Long: "Parks messages that are dead, held or tried again, and messages of the log that a feed has not passed: its relays pass\n" +
-			"over them then. A relay that is just sending one may still deliver it. What is parked stays until somebody replays,\n" +
-			"edits or discards it. 1,000 messages of a feed can be excluded from the log so at a time.\n\n" +
+		Long: "Parks messages that are dead, held or being retried, and messages that are still in the log ahead of a feed: the relays\n" +
+			"of the feed then skip them. A relay that is already sending one may still deliver it. Parked messages stay until an operator\n" +
+			"replays, edits or discards them. At most 1,000 messages of a feed can be excluded from the log this way at a time.\n\n" +
 			"--json prints an object with: action, done, count, sample.",
 		Example: "  postrider dead park 01890a5d-ac96-774b-bcce-b302099a8057 --dry-run\n" +
 			"  postrider dead park 01890a5d-ac96-774b-bcce-b302099a8057 --reason 'wrong customer' --yes",
@@ -42,18 +42,19 @@ func (a *app) deadParkCommand() *cobra.Command {
 	return cmd
 }
 
-// findAhead returns a message of the log as it stands with each feed that has not passed it. It returns an error if there is no such
-// feed, or if the message is deferred but in no state that allows the act.
+// findAhead returns a message that is still in the log, once for each feed that has not passed it.
+// It returns an error if there is no such feed, or if the message is deferred in a state that does
+// not allow the action.
 func (a *app) findAhead(ctx context.Context, d operator, act admin.Act, filter admin.Filter) (ahead []listed, err error) {
-	aside, err := d.List(ctx, admin.Filter{Feed: filter.Feed, ID: filter.ID}, nil, 1)
+	deferred, err := d.List(ctx, admin.Filter{Feed: filter.Feed, ID: filter.ID}, nil, 1)
 	if err != nil {
 		return nil, err
 	}
-	if len(aside) > 0 {
-		return nil, a.cannot(act, &aside[0])
+	if len(deferred) > 0 {
+		return nil, a.cannot(act, &deferred[0])
 	}
 	if act != admin.Park && act != admin.Discard {
-		return nil, a.notSetAside(filter.ID)
+		return nil, a.notDeferred(filter.ID)
 	}
 	all, err := d.ListFeeds(ctx)
 	if err != nil {
@@ -72,16 +73,17 @@ func (a *app) findAhead(ctx context.Context, d operator, act admin.Act, filter a
 		}
 	}
 	if len(ahead) == 0 {
-		return nil, a.notSetAside(filter.ID)
+		return nil, a.notDeferred(filter.ID)
 	}
 	if _, ok := d.(admin.Excluder); !ok {
-		text := fmt.Sprintf("message %s waits in the table, and a relay may have it in hand", filter.ID)
+		text := fmt.Sprintf("message %s waits in the table, and a relay may already be sending it", filter.ID)
 		return nil, hintedError{wordedError{admin.ErrRefused, text}, "stop the relays, and change its row, or wait until it is deferred: " + a.next("dead ls")}
 	}
 	return ahead, nil
 }
 
-// cannot says why an act is not possible with a message that is deferred, and what is.
+// cannot returns the error for an action that the state of the message does not allow, with a
+// suggestion.
 func (a *app) cannot(act admin.Act, d *feeds.Deferred) error {
 	text := fmt.Sprintf("message %s is %s: it cannot be %s", d.ID, d.Status, map[admin.Act]string{
 		admin.Retry: "retried", admin.Skip: "skipped", admin.Park: "parked", admin.Discard: "discarded",
@@ -96,7 +98,8 @@ func (a *app) cannot(act admin.Act, d *feeds.Deferred) error {
 	return hintedError{wordedError{admin.ErrRefused, text}, next}
 }
 
-// noContent says that a message cannot be sent or edited, because the store could not keep it.
+// noContent returns the error for a message that cannot be sent or edited because the store could
+// not keep its content.
 func (a *app) noContent(d *feeds.Deferred) error {
 	text := fmt.Sprintf("message %s was deferred without its content, because the store refused it", d.ID)
 	return hintedError{

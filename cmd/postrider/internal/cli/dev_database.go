@@ -13,13 +13,13 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/throwaway"
 )
 
-// pgVariables are those of PostgreSQL that name a server or a database.
+// pgVariables are the PostgreSQL variables that name a server or a database.
 var pgVariables = []string{"PGHOST", "PGHOSTADDR", "PGSERVICE"}
 
-// databaseGiven reports whether the user has a database for us.
+// databaseGiven reports whether the user has named a database.
 func (a *app) databaseGiven() bool { return a.databaseFrom() != "" }
 
-// databaseFrom is what names the user's database.
+// databaseFrom returns the flag or variable that names the user's database.
 func (a *app) databaseFrom() string {
 	if a.db.dsn != "" {
 		return "--dsn"
@@ -32,7 +32,8 @@ func (a *app) databaseFrom() string {
 	return ""
 }
 
-// confirmDatabase asks before messages of a database on another machine are taken: it may be the one that real relays serve.
+// confirmDatabase asks before the relay uses a database on another machine, which may be served by
+// real relays.
 func (a *app) confirmDatabase(d danger) error {
 	cfg, err := a.db.config()
 	if err != nil {
@@ -47,7 +48,7 @@ func (a *app) confirmDatabase(d danger) error {
 		a.databaseFrom(), host, a.db.schema))
 }
 
-// startThrowaway starts a PostgreSQL of our own.
+// startThrowaway starts a PostgreSQL server of this command's own.
 func (a *app) startThrowaway(ctx context.Context, o devOptions, fixed bool) (*throwaway.Server, error) {
 	server, err := throwaway.Start(ctx, throwaway.Options{
 		Programs: o.programs, Places: o.places, Port: o.port, Fixed: fixed, Keep: o.keep,
@@ -61,7 +62,7 @@ func (a *app) startThrowaway(ctx context.Context, o devOptions, fixed bool) (*th
 	return server, err
 }
 
-// installCommand is what brings a PostgreSQL onto this machine.
+// installCommand returns a command that installs PostgreSQL on this machine.
 func installCommand() string {
 	for _, c := range [][2]string{
 		{"brew", "brew install postgresql@18"},
@@ -77,7 +78,7 @@ func installCommand() string {
 	return "see https://www.postgresql.org/download/"
 }
 
-// hintDev says how to do without a database that does not answer.
+// hintDev suggests how to do without an unreachable database.
 func (a *app) hintDev(err error, server *throwaway.Server) error {
 	if from := a.databaseFrom(); server == nil && isUnreachable(err) && strings.HasPrefix(from, "$") {
 		return hintedError{err, "for a PostgreSQL of its own: unset " + strings.TrimPrefix(from, "$")}
@@ -85,7 +86,7 @@ func (a *app) hintDev(err error, server *throwaway.Server) error {
 	return err
 }
 
-// welcome says what there is, and what to type first.
+// welcome prints what is running, and commands to try.
 func (a *app) welcome(o devOptions, server *throwaway.Server) {
 	var text strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }

@@ -17,7 +17,7 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/doctor"
 )
 
-// diagnosis is what "postrider doctor" prints for programs.
+// diagnosis is the JSON output of "postrider doctor".
 type diagnosis struct {
 	Problems int              `json:"problems"`
 	Warnings int              `json:"warnings"`
@@ -31,9 +31,9 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check databases, brokers and configuration for problems",
 		Long: "Examines the databases, feeds and brokers of a configuration file or, with --dsn or without a file, one database.\n" +
-			"It changes nothing. Every finding says why it matters, and what to type.\n\n" +
-			"Exit codes: 0 nothing was found, or only things that are good to know; 1 warnings; 2 problems: messages are not\n" +
-			"carried, or can be lost. A mistake in the command line or in the file is 2 too.",
+			"It changes nothing. Every finding says why it matters, and which command fixes it.\n\n" +
+			"Exit codes: 0 nothing was found, or only information; 1 warnings; 2 problems: messages are not delivered, or can be lost.\n" +
+			"A mistake in the command line or in the file is 2 too.",
 		Example: "  postrider doctor --config postrider.yaml\n" +
 			"  postrider doctor --dsn postgres://app@localhost/app --verbose\n" +
 			"  postrider doctor --json | jq '.findings[] | select(.severity == \"problem\")'",
@@ -51,7 +51,7 @@ func (a *app) doctorCommand() *cobra.Command {
 				findings, err = a.examineFile(ctx, path)
 			}
 			if err == nil {
-				err = ctx.Err() // half an examination would look like a bad one
+				err = ctx.Err() // an interrupted examination is incomplete
 			}
 			if err != nil {
 				return err
@@ -64,14 +64,14 @@ func (a *app) doctorCommand() *cobra.Command {
 	return cmd
 }
 
-// doctorFile is the file to examine; empty means the database that the flags name.
+// doctorFile returns the file to examine. Empty means the database that the flags name.
 func (a *app) doctorFile(cmd *cobra.Command, given string) (string, error) {
 	for _, flag := range []string{"dsn", "schema"} {
 		if !cmd.Flags().Changed(flag) {
 			continue
 		}
 		if given != "" {
-			return "", usagef("--%s and --config contradict each other: the file %s says it as %s", flag, given, inFile[flag])
+			return "", usagef("--%s and --config contradict each other: the file %s sets it in %s", flag, given, inFile[flag])
 		}
 		return "", nil
 	}
@@ -83,27 +83,27 @@ func (a *app) doctorFile(cmd *cobra.Command, given string) (string, error) {
 }
 
 func (a *app) examineDatabase(ctx context.Context) ([]doctor.Finding, error) {
-	patient, err := a.patient(ctx, "", &a.db)
+	target, err := a.target(ctx, "", &a.db)
 	if err != nil {
 		return nil, err
 	}
-	defer patient.Pool.Close()
-	return doctor.Run(ctx, []doctor.Database{patient}, nil), nil
+	defer target.Pool.Close()
+	return doctor.Run(ctx, []doctor.Database{target}, nil), nil
 }
 
-func (a *app) patient(ctx context.Context, name string, db *database) (doctor.Database, error) {
+func (a *app) target(ctx context.Context, name string, db *database) (doctor.Database, error) {
 	pool, err := db.open(ctx)
 	return doctor.Database{Name: name, Pool: pool, Schema: db.schema, Flags: db.commandFlags()}, err
 }
 
-// examineFile examines all that a file names.
+// examineFile examines everything that the file configures.
 func (a *app) examineFile(ctx context.Context, path string) ([]doctor.Finding, error) {
 	f, err := a.useConfig(path, false)
 	if err != nil {
 		return nil, err
 	}
 	var all []*config.Plan
-	var patients []doctor.Database
+	var targets []doctor.Database
 	for _, name := range slices.Sorted(maps.Keys(f.Databases)) {
 		plans, err := plansOf(f, name)
 		if err != nil {
@@ -112,17 +112,17 @@ func (a *app) examineFile(ctx context.Context, path string) ([]doctor.Finding, e
 		all = append(all, plans...)
 		db := fileDatabase(name, f.Databases[name])
 		if db.isClassic() {
-			continue // what there is to say about a table, "postrider adopt" says
+			continue // "postrider adopt" checks tables
 		}
-		patient, err := a.patient(ctx, name, db)
+		target, err := a.target(ctx, name, db)
 		if err != nil {
 			return nil, err
 		}
-		defer patient.Pool.Close()
-		patient.Feeds, patient.HasFile, patient.Logs = plans, true, logsOf(f)
-		patients = append(patients, patient)
+		defer target.Pool.Close()
+		target.Feeds, target.HasFile, target.Logs = plans, true, logsOf(f)
+		targets = append(targets, target)
 	}
-	findings := doctor.Run(ctx, patients, destinationsOf(f, all))
+	findings := doctor.Run(ctx, targets, destinationsOf(f, all))
 	for _, w := range f.Warnings() {
 		findings = append(findings, doctor.Finding{Check: "file", Severity: doctor.Warning, Subject: path,
 			Finding: fmt.Sprintf("line %d: %s: %s", w.Line, w.Path, w.Message), Why: "It is probably not what was meant.",
@@ -132,7 +132,7 @@ func (a *app) examineFile(ctx context.Context, path string) ([]doctor.Finding, e
 	return findings, nil
 }
 
-// logsOf returns the destinations in which a name is a log of its own.
+// logsOf returns the destinations where each name is a log of its own.
 func logsOf(f *config.File) (logs []string) {
 	for name, d := range f.Destinations {
 		scheme, _, _ := strings.Cut(d.URL, ":")
@@ -148,7 +148,7 @@ func logsOf(f *config.File) (logs []string) {
 	return logs
 }
 
-// destinationsOf returns what the feeds lead to.
+// destinationsOf returns the destinations of the feeds, with the names that are used there.
 func destinationsOf(f *config.File, plans []*config.Plan) []doctor.Destination {
 	names := make(map[string][]string) // by destination
 	for _, plan := range plans {
@@ -179,7 +179,7 @@ func plansOf(f *config.File, database string) ([]*config.Plan, error) {
 	return plans, nil
 }
 
-// reportFindings prints what was found and returns what makes the exit code.
+// reportFindings prints the findings and returns the error that determines the exit code.
 func (a *app) reportFindings(findings []doctor.Finding, verbose bool) error {
 	d := diagnosis{Findings: []doctor.Finding{}}
 	for _, f := range findings {
@@ -227,7 +227,7 @@ func (a *app) printDiagnosis(d diagnosis) error {
 		}
 	}
 	if d.Problems+d.Warnings == 0 {
-		b.WriteString("nothing is wrong\n")
+		b.WriteString("no problems found\n")
 	}
 	_, err := fmt.Fprint(a.out, b.String())
 	return err

@@ -20,7 +20,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// draft is a message as the flags say it.
+// draft holds the flags that describe a message.
 type draft struct {
 	aggregate, key, topic, routingKey, tenant string
 	payload, contentType                      string
@@ -30,7 +30,7 @@ type draft struct {
 	priority                                  int
 }
 
-// enqueued is what came of a message, or would.
+// enqueued is the result of the command, or of its dry run.
 type enqueued struct {
 	ID     postrider.ID `json:"id"`
 	Key    string       `json:"key"`
@@ -44,8 +44,8 @@ func (a *app) enqueueCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enqueue TYPE",
 		Short: "Enqueue one message in its own transaction",
-		Long: "Writes a message to the log, from where relays carry it like any other, and prints its ID. Applications do that in\n" +
-			"the transaction of their business; this is to try things, and to send by hand what nobody has.\n\n" +
+		Long: "Writes a message to the log, from where relays deliver it like any other, and prints its ID. Applications enqueue messages\n" +
+			"in their business transactions; this command is for experiments, and for messages that must be sent by hand.\n\n" +
 			"--json prints an object with: id, key, done, repeat (the dedup key was used before: nothing was written).",
 		Example: "  postrider enqueue order.placed --aggregate order/42 --payload '{\"total\": 7}'\n" +
 			"  postrider enqueue order.placed --payload @order.json --header source=shop --after 10m\n" +
@@ -67,23 +67,23 @@ func (a *app) enqueueCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&d.aggregate, "aggregate", "", "business object that it is about, as type/id; its messages stay in order")
-	flags.StringVar(&d.key, "key", "", "key in whose order it is delivered; default: the aggregate")
-	flags.StringVar(&d.payload, "payload", "", "the content; @FILE: of a file; -: of the standard input")
-	flags.StringVar(&d.contentType, "content-type", "", "of the payload; default: application/json, which is checked")
+	flags.StringVar(&d.aggregate, "aggregate", "", "business object of the message, as type/id; messages of one object stay in order")
+	flags.StringVar(&d.key, "key", "", "ordering key; default: the aggregate")
+	flags.StringVar(&d.payload, "payload", "", "content; @FILE: from a file; -: from the standard input")
+	flags.StringVar(&d.contentType, "content-type", "", "content type of the payload; default: application/json, which is checked")
 	flags.StringArrayVar(&d.headers, "header", nil, "name=value of a header; may be repeated")
-	flags.StringVar(&d.topic, "topic", "", "where it is to go, in the words of the routes")
-	flags.StringVar(&d.routingKey, "routing-key", "", "for brokers that route by one")
-	flags.StringVar(&d.tenant, "tenant", "", "tenant that it belongs to")
-	flags.StringVar(&d.dedupKey, "dedup-key", "", "name of the fact; one that was used within the last days is not written again")
-	flags.StringVar(&d.correlation, "correlation-id", "", "ties together the messages of one business process")
-	flags.DurationVar(&d.after, "after", 0, "deliver it no earlier than this from now")
-	flags.IntVar(&d.priority, "priority", 0, "a larger number overtakes")
+	flags.StringVar(&d.topic, "topic", "", "topic, which routes can match")
+	flags.StringVar(&d.routingKey, "routing-key", "", "routing key, for brokers that support one")
+	flags.StringVar(&d.tenant, "tenant", "", "tenant of the message")
+	flags.StringVar(&d.dedupKey, "dedup-key", "", "natural key of the fact; a message whose key was used within the last days is not written again")
+	flags.StringVar(&d.correlation, "correlation-id", "", "correlation ID, common to the messages of one business process")
+	flags.DurationVar(&d.after, "after", 0, "earliest delivery, from now")
+	flags.IntVar(&d.priority, "priority", 0, "priority; larger numbers first")
 	flags.BoolVar(&dryRun, "dry-run", false, "only say what would be done")
 	return cmd
 }
 
-// draftMessage makes a message of what the flags say.
+// draftMessage builds a message from the flags.
 func (a *app) draftMessage(d draft, typ string, now time.Time) (postrider.Message, error) {
 	var none postrider.Message
 	kind, id, ok := strings.Cut(d.aggregate, "/")
@@ -125,7 +125,8 @@ func (a *app) draftMessage(d draft, typ string, now time.Time) (postrider.Messag
 	return m, nil
 }
 
-// readPayload reads no more than a message may hold.
+// readPayload reads at most one byte more than a message may hold, so that a longer payload is
+// refused and not truncated.
 func (a *app) readPayload(text string) ([]byte, error) {
 	from := a.in
 	name, isFile := strings.CutPrefix(text, "@")
@@ -142,7 +143,7 @@ func (a *app) readPayload(text string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(from, postrider.MaxPayload+1))
 }
 
-// enqueueOne writes a message, and reports whether its fact was known.
+// enqueueOne writes a message, and reports whether its dedup key was used before.
 func (a *app) enqueueOne(ctx context.Context, m postrider.Message) (repeat bool, err error) {
 	if a.db.isClassic() {
 		return a.enqueueRow(ctx, m)

@@ -9,7 +9,8 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// enqueueRow writes a message into the classic engine's own table, and reports whether its fact was known.
+// enqueueRow writes a message into the classic engine's own table, and reports whether its dedup
+// key was used before.
 func (a *app) enqueueRow(ctx context.Context, m postrider.Message) (repeat bool, err error) {
 	cfg, err := a.db.classicStore()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// fillFile returns the file with what the environment says, where the file says nothing.
+// fillFile returns the file with settings of the environment added where the file has none.
 func fillFile(e *relay.Environment, f *config.File) (*config.File, error) {
 	filled := *f
 	filled.Feeds, filled.Reconcilers = maps.Clone(f.Feeds), maps.Clone(f.Reconcilers)
@@ -34,7 +34,8 @@ func fillFile(e *relay.Environment, f *config.File) (*config.File, error) {
 	return &filled, nil
 }
 
-// reconcilerVariable is the variable that says when a reconciler is due, as RECONCILE_SESSION_PAYOUT_CRON does for session-payout.
+// reconcilerVariable returns the variable that schedules a reconciler, such as
+// RECONCILE_SESSION_PAYOUT_CRON for session-payout.
 func reconcilerVariable(name string) string {
 	return "RECONCILE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_CRON"
 }

@@ -25,14 +25,14 @@ const (
 	exitInterrupted = 130 // Interrupted by a signal.
 )
 
-// usageError is a mistake in the command line.
+// usageError is a mistake in the command line, the file or a variable.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// hintedError says what to type next.
+// hintedError adds what to type next.
 type hintedError struct {
 	error
 	hint string
@@ -76,7 +76,7 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailure
 }
 
-// isUnreachable reports whether no connection could be made, or one was lost.
+// isUnreachable reports whether the database cannot be reached or the connection was lost.
 func isUnreachable(err error) bool {
 	var connect *pgconn.ConnectError
 	var network *net.OpError
@@ -84,19 +84,19 @@ func isUnreachable(err error) bool {
 		errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) || hasNumber(err, 1040, 1044, 1045, 1049, 1053)
 }
 
-// hasNumber reports whether a MySQL or MariaDB answered with one of the numbers.
+// hasNumber reports whether MySQL or MariaDB has returned one of the error numbers.
 func hasNumber(err error, numbers ...uint16) bool {
 	var my *mysql.MySQLError
 	return errors.As(err, &my) && slices.Contains(numbers, my.Number)
 }
 
-// hasState reports whether the server answered with one of the SQLSTATEs.
+// hasState reports whether PostgreSQL has returned one of the SQLSTATEs.
 func hasState(err error, states ...string) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && slices.Contains(states, pg.Code)
 }
 
-// hint is what to type next.
+// hint returns what to type next.
 func (a *app) hint(err error, code int) string {
 	var hinted hintedError
 	switch {
@@ -106,7 +106,7 @@ func (a *app) hint(err error, code int) string {
 		return "for the flags: add --help"
 	case code == exitUnreachable:
 		return "to try the address: " + a.db.tryCommand()
-	case hasState(err, "42P05", "26000"): // a prepared statement that exists, or does not
+	case hasState(err, "42P05", "26000"): // a prepared statement that already exists, or does not exist
 		return "behind a pooler, add to the address: default_query_exec_mode=exec"
 	}
 	return ""

@@ -40,7 +40,7 @@ func TestWrongUsage(t *testing.T) {
 		"relay --to stdout: --set format=raw":  "only one",
 		"relay --to stdout: --config x.yaml":   "--to and --config contradict",
 		"relay --to stdout: --feed a --feed b": "--to serves one feed",
-		"relay --config x.yaml --lease 5s":     "--lease and --config contradict each other: the file x.yaml says it as feeds.NAME.relay.lease",
+		"relay --config x.yaml --lease 5s":     "--lease and --config contradict each other: the file x.yaml sets it in feeds.NAME.relay.lease",
 		"relay --config x.yaml --dsn x":        "databases.NAME.url",
 		"relay --config x.yaml --set a=b":      "--set a=b and --config contradict",
 		"relay --config no-such-file.yaml":     "no-such-file.yaml: no such file",

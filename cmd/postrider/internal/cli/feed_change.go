@@ -14,17 +14,17 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// feedChange is what was done to a feed, or would be.
+// feedChange is the result of a change to a feed, or of its dry run.
 type feedChange struct {
 	Feed   string   `json:"feed"`
 	Action string   `json:"action"`
 	Done   bool     `json:"done"`
-	Count  int      `json:"count"`            // messages concerned
-	More   bool     `json:"more,omitempty"`   // there are more than were counted
-	Sample []listed `json:"sample,omitempty"` // of these
+	Count  int      `json:"count"`            // affected messages
+	More   bool     `json:"more,omitempty"`   // counting stopped at a limit
+	Sample []listed `json:"sample,omitempty"` // of the affected messages
 }
 
-// reportFeed prints what was done as JSON, or tells people.
+// reportFeed prints the result as JSON, or the text.
 func (a *app) reportFeed(r feedChange, text string) error {
 	if a.asJSON {
 		return a.json(r)
@@ -37,9 +37,9 @@ func (a *app) reportFeed(r feedChange, text string) error {
 
 func (a *app) feedsPauseCommand(paused bool) *cobra.Command {
 	var c change
-	name, short, state := "resume", "Let relays carry a paused feed again", "goes on"
+	name, short, state := "resume", "Resume a paused feed", "goes on"
 	if paused {
-		name, short, state = "pause", "Make relays finish what is in flight, and carry nothing more of a feed", "is paused"
+		name, short, state = "pause", "Pause a feed: relays finish what is in flight, and deliver nothing more", "is paused"
 	}
 	cmd := &cobra.Command{
 		Use:     name + " FEED",
@@ -64,7 +64,7 @@ func (a *app) feedsAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add FEED",
 		Short: "Create a feed",
-		Long: "Creates a feed that begins with the messages that are enqueued from now on or, with --oldest, with the oldest that\n" +
+		Long: "Creates a feed that begins with the messages that are enqueued from now on or, with --oldest, with the oldest message that\n" +
 			"the store still holds. A relay creates a feed too, if it is the first of the log or with --create.\n\n" +
 			"--json prints an object with: feed, action, done, count.",
 		Example: "  postrider feeds add audit --oldest",
@@ -89,7 +89,7 @@ func (a *app) feedsRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm FEED",
 		Short: "Remove a feed and its deferred messages",
-		Long: "Removes a feed with its place in the log and its dead letters. It is refused while relays serve the feed.\n\n" +
+		Long: "Removes a feed with its position in the log and its dead letters. It is refused while relays serve the feed.\n\n" +
 			"--json prints an object with: feed, action, done, count (messages that the feed will not deliver).",
 		Example: "  postrider feeds rm audit --dry-run\n" +
 			"  postrider feeds rm audit --reason 'nobody reads it' --yes",
@@ -99,20 +99,20 @@ func (a *app) feedsRemoveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			aside := f.Deferred + f.Dead + f.Parked
-			plan := feedChange{Feed: f.Name, Action: "rm", Count: f.Pending + aside}
-			what := fmt.Sprintf("feed %s, with %s to deliver and %d deferred", cell(f.Name, true), phrase.Quantity(f.Pending, "message", "messages"), aside)
+			deferred := f.Deferred + f.Dead + f.Parked
+			plan := feedChange{Feed: f.Name, Action: "rm", Count: f.Pending + deferred}
+			what := fmt.Sprintf("feed %s, with %s to deliver and %d deferred", cell(f.Name, true), phrase.Quantity(f.Pending, "message", "messages"), deferred)
 			if c.dryRun {
-				return a.reportFeed(plan, "would forget "+what)
+				return a.reportFeed(plan, "would remove "+what)
 			}
-			if err := a.confirm(c.danger, "Forget "+what+"?"); err != nil {
+			if err := a.confirm(c.danger, "Remove "+what+"?"); err != nil {
 				return err
 			}
 			if err := d.RemoveFeed(ctx, c.by(), f.Name); err != nil {
 				return err
 			}
 			plan.Done = true
-			return a.reportFeed(plan, "forgot "+what)
+			return a.reportFeed(plan, "removed "+what)
 		}),
 	}
 	c.addFlags(cmd)
@@ -138,8 +138,8 @@ func (a *app) feedsRewindCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rewind FEED {--to TIME | --message ID}",
 		Short: "Move a feed back to an earlier position in the log",
-		Long: "Makes a feed deliver again from the first message that was enqueued at or after a time, or from a certain message.\n" +
-			"What is not delivered yet remains to be delivered. Consumers see the same IDs again.\n\n" +
+		Long: "Makes a feed deliver again from the first message that was enqueued at or after a time, or from a given message.\n" +
+			"Undelivered messages are still delivered. Consumers see the same IDs again.\n\n" +
 			"--json prints an object with: feed, action, done, count (messages sent again), more, sample.",
 		Example: "  postrider feeds rewind audit --to 2h --dry-run\n" +
 			"  postrider feeds rewind audit --to 2026-01-31T12:00:00Z --reason 'index lost' --yes",

@@ -16,7 +16,7 @@ func (a *app) feedsCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "feeds",
 		Short: "List, pause, rewind, add and remove feeds",
-		Long:  "A feed is a reader of the log with a place of its own. Relays serve feeds, and a feed keeps its place without them.",
+		Long:  "A feed is a named reader of the log with its own position. Relays serve feeds; a feed keeps its position without them.",
 		Example: "  postrider feeds ls\n" +
 			"  postrider feeds pause orders --reason 'broker maintenance'",
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/admin"
 )
 
-// shardsInterval is the time between two looks at a change of shards.
+// shardsInterval is the time between two checks of a change of shards.
 const shardsInterval = 100 * time.Millisecond
 
 func (a *app) feedsShardsCommand() *cobra.Command {
@@ -19,9 +19,9 @@ func (a *app) feedsShardsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shards FEED --to NUMBER",
 		Short: "Change the number of shards of a feed, while relays serve it",
-		Long: "A shard is a part of a feed's keys that one relay carries at a time, so a feed is shared by as many relays as it has shards at most.\n" +
-			"Relays first bring all shards to the same place in the log; keys wait for it, usually for less than a second. Order is kept.\n" +
-			"Interrupted, the change goes on: relays carry it out, and the same command waits for it again.\n\n" +
+		Long: "A shard is a part of a feed's keys that one relay serves at a time, so the number of shards is the maximum number of relays that\n" +
+			"share a feed. Relays first bring all shards to the same position in the log; keys wait meanwhile, usually for less than a second.\n" +
+			"Order is kept. If you interrupt the command, the change continues: relays complete it, and the same command waits for it again.\n\n" +
 			"--json prints an object with: feed, action, done, count (shards).",
 		Example: "  postrider feeds shards orders --to 32 --reason 'four more relays'",
 		Args:    named("feed"),
@@ -56,7 +56,7 @@ func (a *app) changeShards(ctx context.Context, d operator, c change, feed strin
 		}
 		if time.Since(said) > 2*time.Second {
 			said = time.Now()
-			a.notef("%s: relays bring all shards to the same place; for where they stand: %s",
+			a.notef("%s: relays are bringing all shards to the same position; for their progress: %s",
 				time.Since(began).Round(time.Second), a.next("feeds ls"))
 		}
 		select {

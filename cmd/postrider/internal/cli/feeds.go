@@ -18,20 +18,21 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// servedFeed is one feed that this process carries, from a database to a publisher.
+// servedFeed is a feed that this process serves.
 type servedFeed struct {
-	database string // its name, for operators
+	database string // the database's name, for operators
 	db       *database
 	pool     *servedPool
 	pub      postrider.Publisher // closed with the destinations
-	router   *route.Router       // pub, if that is one
-	only     route.Match         // of a table; routers of the log have it
+	router   *route.Router       // pub, if it is a router
+	only     route.Match         // the filter of a table; for the log the router applies it
 	cfg      relay.Config
 	to       []*openDestination // guarded by service.mu
-	relay    *relay.Relay       // once it is served
+	relay    *relay.Relay       // nil until it is served
 }
 
-// openDestination is a publisher, what is known of its answers, and the watch that asks what they are worth.
+// openDestination is a publisher, with a record of its answers and the watch that inspects its
+// broker.
 type openDestination struct {
 	name    string
 	pub     postrider.Publisher
@@ -44,7 +45,7 @@ func newDestination(name string, pub postrider.Publisher, log *slog.Logger) *ope
 	return &openDestination{name, pub, &answers{}, inspection.New(pub, log.With("destination", name), nil), nil}
 }
 
-// of is the destination as one of its feeds publishes to it.
+// of returns the destination as the publisher of one feed.
 func (d *openDestination) of(feed string) postrider.Publisher {
 	if d.tracer == nil {
 		return listened{d}
@@ -52,7 +53,9 @@ func (d *openDestination) of(feed string) postrider.Publisher {
 	return broker.ObservePublisher(feed, listened{d}, d.tracer)
 }
 
-// inspect asks the destination what its confirmations are worth, until ctx ends. Messages that it takes say more about whether it answers.
+// inspect checks, until ctx ends, what confirmations of the destination guarantee. The result
+// counts as an answer only until the first one: publishing shows better whether the destination
+// responds.
 func (d *openDestination) inspect(ctx context.Context) {
 	d.watch.Run(ctx, func(err error) {
 		if err == nil || !d.answers.ever() {
@@ -61,7 +64,7 @@ func (d *openDestination) inspect(ctx context.Context) {
 	})
 }
 
-// openDestination opens a publisher. That of the standard output writes to where this program's output goes.
+// openDestination opens a publisher. The driver stdout writes to this program's output.
 func (a *app) openDestination(d config.Destination, log *slog.Logger) (postrider.Publisher, error) {
 	driver, err := d.Driver()
 	if err != nil {
@@ -69,7 +72,7 @@ func (a *app) openDestination(d config.Destination, log *slog.Logger) (postrider
 	}
 	pub, err := d.Open(log)
 	if err == nil && driver.Name == "stdout" {
-		if a.lines == nil { // one for all, so that lines do not mix
+		if a.lines == nil { // shared, so that lines do not mix
 			a.lines = stdout.New(a.out)
 		}
 		return a.lines, pub.Close()
@@ -77,7 +80,7 @@ func (a *app) openDestination(d config.Destination, log *slog.Logger) (postrider
 	return pub, err
 }
 
-// openFeeds opens what the chosen feeds of a file need.
+// openFeeds opens the databases and destinations of the selected feeds.
 func (a *app) openFeeds(f *config.File, o relayOptions) (*service, error) {
 	names := o.feeds
 	if len(names) == 0 {
@@ -98,7 +101,7 @@ func (a *app) openFeeds(f *config.File, o relayOptions) (*service, error) {
 			errs = append(errs, err)
 		}
 		if errors.Join(errs...) != nil {
-			continue // the rest is opened only to find its mistakes
+			continue // continue only to find further mistakes
 		}
 		router, err := plan.Router(publishers(name, to), o.Logger)
 		if err != nil {
@@ -134,7 +137,7 @@ func (a *app) openFeeds(f *config.File, o relayOptions) (*service, error) {
 	return s, nil
 }
 
-// openTraced opens a destination for relays.
+// openTraced opens a destination, with tracing if it is configured.
 func (a *app) openTraced(s *service, name string, d config.Destination) (*openDestination, error) {
 	tracer, err := s.tracing.of(d)
 	if err != nil {
@@ -149,7 +152,8 @@ func (a *app) openTraced(s *service, name string, d config.Destination) (*openDe
 	return open, nil
 }
 
-// openTable returns what a table leads to. Destinations are opened once, however many feeds lead there.
+// openTable returns the destinations of a table. Each destination is opened once, also if several
+// feeds use it.
 func (a *app) openTable(s *service, f *config.File, t *route.Table) (to []*openDestination, err error) {
 	var errs []error
 	for _, name := range t.Destinations() {
@@ -172,7 +176,7 @@ func (a *app) openTable(s *service, f *config.File, t *route.Table) (to []*openD
 	return to, errors.Join(errs...)
 }
 
-// publishers are the destinations as the router of a feed wants them.
+// publishers returns the destinations for the router of a feed, by name.
 func publishers(feed string, to []*openDestination) map[string]postrider.Publisher {
 	pubs := make(map[string]postrider.Publisher, len(to))
 	for _, d := range to {
@@ -181,7 +185,7 @@ func publishers(feed string, to []*openDestination) map[string]postrider.Publish
 	return pubs
 }
 
-// where names a feed's destinations for the log.
+// where returns the names of a feed's destinations, for logs.
 func (s *service) where(feed *servedFeed) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

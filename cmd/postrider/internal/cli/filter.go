@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// filterFlags are the flags that choose messages.
+// filterFlags are the flags that select messages.
 type filterFlags struct {
 	admin.Filter
 	since, until string
@@ -33,7 +33,7 @@ func (f *filterFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.until, "until", "", "enqueued before then")
 }
 
-// addStatus lets the user choose among some statuses.
+// addStatus adds the flag --status, with the allowed statuses.
 func (f *filterFlags) addStatus(cmd *cobra.Command, allowed []feeds.Status) {
 	cmd.Flags().StringSliceVar(&f.statuses, "status", nil, "with one of these, separated by commas: "+join(allowed))
 	words := strings.Split(join(allowed), ", ")
@@ -44,7 +44,8 @@ func (f *filterFlags) addError(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Error, "error", "", "whose last error contains these words")
 }
 
-// parse returns the filter, with the statuses from the flags or, without any, those given. It reports all mistakes at once.
+// parse returns the filter. Without --status it has the statuses of otherwise. It reports all
+// mistakes at once.
 func (f *filterFlags) parse(now time.Time, allowed, otherwise []feeds.Status) (admin.Filter, error) {
 	filter := f.Filter
 	filter.Statuses = otherwise
@@ -71,7 +72,7 @@ func (f *filterFlags) parse(now time.Time, allowed, otherwise []feeds.Status) (a
 	return filter, nil
 }
 
-// narrows reports whether any flag but the feed leaves messages out.
+// narrows reports whether a flag other than --feed restricts the messages.
 func (f *filterFlags) narrows() bool {
 	return f.Type+f.Topic+f.Key+f.Tenant+f.Error+f.since+f.until != "" || len(f.statuses) > 0
 }
@@ -93,7 +94,7 @@ func join(statuses []feeds.Status) string {
 	return strings.Join(words, ", ")
 }
 
-// parseTime reads a time, or how long ago it was. The empty text is the zero time.
+// parseTime parses a time, or a duration before now. The empty string is the zero time.
 func parseTime(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -113,7 +114,7 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// parseIDs reads all of the arguments, and reports all that are no ID.
+// parseIDs parses the arguments, and reports every one that is not an ID.
 func parseIDs(args []string) ([]postrider.ID, error) {
 	var ids []postrider.ID
 	var errs []error
@@ -130,7 +131,7 @@ func parseIDs(args []string) ([]postrider.ID, error) {
 	return ids, nil
 }
 
-// choose returns a filter for each message that is named, or the one for all that match.
+// choose returns one filter for each ID in args, or with --all the single filter of the flags.
 func (f *filterFlags) choose(args []string, all bool, now time.Time, allowed, otherwise []feeds.Status) ([]admin.Filter, error) {
 	filter, err := f.parse(now, allowed, otherwise)
 	if err != nil {
@@ -140,7 +141,7 @@ func (f *filterFlags) choose(args []string, all bool, now time.Time, allowed, ot
 	case len(args) > 0 && (all || f.narrows()):
 		return nil, usagef("IDs and --all or filters contradict each other")
 	case len(args) == 0 && !all:
-		return nil, usagef("which messages? Name their IDs, or add --all for all that match the filters")
+		return nil, usagef("no messages selected: add their IDs, or --all for all that match the filters")
 	case all:
 		return []admin.Filter{filter}, nil
 	}

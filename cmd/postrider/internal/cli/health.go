@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	pulseInterval = 5 * time.Second
-	stalled       = 60 * time.Second // without any progress a relay counts as hanging
-	heardWithin   = 30 * time.Second // that is how recent an answer of a database must be
+	checkInterval = 5 * time.Second
+	stalled       = 60 * time.Second // a relay without progress for so long counts as stalled
+	answerWithin  = 30 * time.Second // maximum age of the last answer of a database
 )
 
-// health knows how the feeds of a process are.
+// health reports the state of the feeds of a process.
 type health struct {
 	config.Health
 	service *service
@@ -26,19 +26,19 @@ type health struct {
 	ctx     context.Context // ends when the process begins to stop
 	metrics http.Handler
 
-	mu     sync.Mutex
-	pulses []pulse
+	mu       sync.Mutex
+	progress []progress
 }
 
-// pulse is the progress of a relay's loops.
-type pulse struct {
+// progress records the progress of a relay's loops.
+type progress struct {
 	steps int64
-	since time.Time // nothing has changed since then
+	since time.Time // time of the last progress
 }
 
-// alive takes note of what the relay has done, and reports whether it still does something. A relay that has not joined
-// its feed, or that an operator has to help, is not expected to.
-func (p *pulse) alive(s relay.Stats, now time.Time, limit time.Duration) bool {
+// alive records the relay's counters, and reports whether they have changed within limit. A relay
+// that has not joined its feed, or that waits for an operator, need not make progress.
+func (p *progress) alive(s relay.Stats, now time.Time, limit time.Duration) bool {
 	steps := s.Reads + s.Settles + s.Balances
 	if steps != p.steps || steps == 0 || s.Paused != "" {
 		p.steps, p.since = steps, now
@@ -46,9 +46,10 @@ func (p *pulse) alive(s relay.Stats, now time.Time, limit time.Duration) bool {
 	return now.Sub(p.since) < limit
 }
 
-// watch feels the pulse until ctx ends, so that it does not depend on how often somebody asks.
+// watch checks progress until ctx ends, so that the result does not depend on how often /livez is
+// called.
 func (h *health) watch(ctx context.Context) {
-	ticker := time.NewTicker(pulseInterval)
+	ticker := time.NewTicker(checkInterval)
 	defer ticker.Stop()
 	for {
 		_ = h.live()
@@ -60,7 +61,7 @@ func (h *health) watch(ctx context.Context) {
 	}
 }
 
-// live names the relays that hang.
+// live returns an error that names the stalled relays.
 func (h *health) live() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,14 +69,14 @@ func (h *health) live() error {
 	for i := range h.service.feeds {
 		feed := &h.service.feeds[i]
 		limit := max(stalled, 3*feed.cfg.BalanceInterval)
-		if !h.pulses[i].alive(feed.relay.Stats(), time.Now(), limit) {
+		if !h.progress[i].alive(feed.relay.Stats(), time.Now(), limit) {
 			errs = append(errs, fmt.Errorf("the relay of feed %s has done nothing for %v", feed.cfg.Feed, limit))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// feedHealth is what "/readyz?verbose" says about a feed.
+// feedHealth is the part of "/readyz?verbose" about one feed.
 type feedHealth struct {
 	Feed      string   `json:"feed"`
 	Ready     bool     `json:"ready"`
@@ -88,7 +89,7 @@ type feedHealth struct {
 	LastError string   `json:"last_error,omitempty"`
 }
 
-// ready looks at every feed, and reports whether all are ready.
+// ready returns the state of every feed, and reports whether all are ready.
 func (h *health) ready() (found []feedHealth, all bool) {
 	all = h.ctx.Err() == nil
 	h.service.mu.Lock()
@@ -110,9 +111,9 @@ func (h *health) look(feed *servedFeed) feedHealth {
 			f.WaitsFor = append(f.WaitsFor, what)
 		}
 	}
-	// Where an operator has paused the feed, its share is none, and all is as it should be.
+	// While an operator has paused the feed, its quota is 0, and the relay is healthy.
 	wait(s.Paused != "" && (s.Members == 0 || s.Quota > 0), "an operator")
-	wait(feed.pool.answers.silent(max(heardWithin, 3*feed.cfg.BalanceInterval)), "its database")
+	wait(feed.pool.answers.silent(max(answerWithin, 3*feed.cfg.BalanceInterval)), "its database")
 	wait(s.Members == 0 || s.Lanes < s.Quota, "its share of shards")
 	failed, last := feed.pool.answers.last()
 	for _, d := range feed.to {

@@ -41,21 +41,21 @@ func answer(w http.ResponseWriter, kind string, good bool, body []byte) {
 	if !good {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_, _ = w.Write(body) // whoever has asked may be gone
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
-// guard lets only those pass who know the token, if there is one.
+// guard requires the bearer token, if there is one.
 func (h *health) guard(next http.Handler) http.Handler {
 	if h.Token == "" {
 		return next
 	}
-	want := sha256.Sum256([]byte(h.Token)) // of equal length, so that comparing takes the same time for all
+	want := sha256.Sum256([]byte(h.Token)) // equal lengths, for a comparison in constant time
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		got := sha256.Sum256([]byte(token))
 		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "who are you? want the bearer token of health.token", http.StatusUnauthorized)
+			http.Error(w, "unauthorized: want the bearer token of health.token", http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -189,7 +189,7 @@ func TestHealthIsNotForEverybody(t *testing.T) {
 
 func TestHealthOfAHangingRelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p pulse
+		var p progress
 		alive := func(after time.Duration, s relay.Stats) bool {
 			time.Sleep(after) // synctest's clock
 			return p.alive(s, time.Now(), stalled)
@@ -250,7 +250,7 @@ func TestHealthAnswers(t *testing.T) {
 		if a.silent(0) || a.silent(time.Minute) || !a.ever() {
 			t.Error("a refusal is an answer")
 		}
-		time.Sleep(forgiven) // synctest's clock
+		time.Sleep(graceAfterAnswer) // synctest's clock
 		if a.silent(0) {
 			t.Error("nobody has asked since")
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 )
 
-// healthcheck are the flags of "postrider healthcheck".
+// healthcheck holds the flags of "postrider healthcheck".
 type healthcheck struct {
 	file, listen string
 	live         bool
@@ -27,8 +27,8 @@ func (a *app) healthcheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "healthcheck",
 		Short: "Ask the local relay whether it is ready",
-		Long: "Asks /readyz of the relay that serves the same file, with the address and the token that the file names. It is the\n" +
-			"probe of containers, which have no other program that could ask. Exit code 0 means yes, 1 no.",
+		Long: "Calls /readyz of the relay that runs with the same file, with the address and the token of the file. It is meant as the\n" +
+			"health check of containers, which contain no other HTTP client. Exit code 0 means ready, 1 not ready.",
 		Example: "  postrider healthcheck\n" +
 			"  postrider healthcheck --live\n" +
 			"  postrider healthcheck --health 127.0.0.1:8710",
@@ -37,8 +37,8 @@ func (a *app) healthcheckCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.file, "config", "", "file of the relay; default: $POSTRIDER_CONFIG, ./"+defaultConfig)
-	flags.StringVar(&o.listen, "health", "", "host and port to ask; default: health.listen of the file")
-	flags.BoolVar(&o.live, "live", false, "ask /livez instead: is it at work, also while a broker or a database is down?")
+	flags.StringVar(&o.listen, "health", "", "host and port to call; default: health.listen of the file")
+	flags.BoolVar(&o.live, "live", false, "call /livez instead, which also succeeds while a broker or a database is down")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Second, "how long to wait for the answer")
 	return cmd
 }
@@ -53,7 +53,7 @@ func (a *app) askHealth(ctx context.Context, o healthcheck) error {
 		at = config.Health{Listen: cmp.Or(o.listen, f.Health.Listen), Token: f.Health.Token}
 	}
 	if at.Listen == "" {
-		return usagef("whom to ask? the file has no health.listen, and --health is not given")
+		return usagef("no address: the file has no health.listen, and --health is not set")
 	}
 	page := "/readyz?verbose"
 	if o.live {
@@ -63,16 +63,16 @@ func (a *app) askHealth(ctx context.Context, o healthcheck) error {
 	defer cancel()
 	good, text, err := askPage(ctx, at, page)
 	if err != nil {
-		return fmt.Errorf("nobody answers: %v", err) //nolint:errorlint // it is not the database that cannot be reached
+		return fmt.Errorf("the relay does not answer: %v", err) //nolint:errorlint // exit code 6 is for an unreachable database only
 	}
 	if !good {
-		return fmt.Errorf("%s says:\n%s", page, text)
+		return fmt.Errorf("%s returned:\n%s", page, text)
 	}
 	_, err = fmt.Fprintln(a.out, "ok")
 	return err
 }
 
-// askPage reports whether the answer is a good one, and its text.
+// askPage calls the page, reports whether its status is 200, and returns its text.
 func askPage(ctx context.Context, at config.Health, page string) (good bool, text string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+callable(at.Listen)+page, nil)
 	if err != nil {
@@ -81,7 +81,7 @@ func askPage(ctx context.Context, at config.Health, page string) (good bool, tex
 	if at.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+at.Token)
 	}
-	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // never through a proxy of the environment
+	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // ignore proxies of the environment
 	answer, err := direct.Do(req)
 	if err != nil {
 		return false, "", err
@@ -91,13 +91,14 @@ func askPage(ctx context.Context, at config.Health, page string) (good bool, tex
 	return answer.StatusCode == http.StatusOK, strings.TrimSpace(string(body)), err
 }
 
-// callable turns an address to listen on into one that can be called: every address of the machine includes loopback.
+// callable converts an address to listen on into one to connect to. An unspecified address becomes
+// loopback.
 func callable(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return listen
 	}
-	switch host { // never "localhost": an empty container has no list of names
+	switch host { // never "localhost": an empty container image has no hosts file
 	case "", "0.0.0.0":
 		host = "127.0.0.1"
 	case "::":

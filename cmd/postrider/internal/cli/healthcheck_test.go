@@ -30,7 +30,7 @@ health: {listen: "127.0.0.1:0", token: t0ken}
 		t.Errorf("without the token: %+v", stranger)
 	}
 	r.end()
-	if gone := check(); gone.code != exitFailure || !strings.Contains(gone.err, "nobody answers") {
+	if gone := check(); gone.code != exitFailure || !strings.Contains(gone.err, "the relay does not answer") {
 		t.Errorf("of a relay that has ended: %+v", gone)
 	}
 

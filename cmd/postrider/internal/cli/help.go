@@ -2,7 +2,7 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// usageTemplate begins with what most people look for.
+// usageTemplate shows examples first.
 const usageTemplate = `{{if .HasExample}}Examples:
 {{.Example}}
 
@@ -25,7 +25,7 @@ Flags of all commands:
 For more about a command: {{.CommandPath}} [command] --help{{end}}
 `
 
-// addGroup adds commands under a title of their own.
+// addGroup adds commands under a title.
 func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: id, Title: title})
 	for _, cmd := range commands {

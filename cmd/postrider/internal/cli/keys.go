@@ -10,24 +10,24 @@ import (
 	"github.com/postrider/postrider/admin"
 )
 
-// blockedKey is a key whose messages wait behind one that has failed.
+// blockedKey is a key whose messages wait behind a failed one.
 type blockedKey struct {
 	admin.BlockedKey
-	Head listed `json:"head"` // what they wait for
+	Head listed `json:"head"` // the message that they wait for
 }
 
 func (a *app) keysCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "keys",
 		Short: "List blocked keys and unblock them",
-		Long: "Messages of one key are delivered in order: one that fails holds back those behind it. These commands show what\n" +
-			"is held back and by what, and decide about the first message of the key.",
+		Long: "Messages of one key are delivered in order: a failed message holds back those behind it. These commands show what\n" +
+			"is held back and by what, and resolve the first message of the key.",
 		Example: "  postrider keys blocked\n" +
 			"  postrider keys retry order/42 --reason 'customer created'",
 	})
 	cmd.AddCommand(a.keysBlockedCommand(),
-		a.keysActCommand(admin.Retry, "Send the message that blocks a key now, with all its attempts ahead of it"),
-		a.keysActCommand(admin.Skip, "Let later messages overtake the one that blocks; it stays as a dead letter"),
+		a.keysActCommand(admin.Retry, "Send the message that blocks a key now, with a full set of attempts"),
+		a.keysActCommand(admin.Skip, "Let later messages overtake the blocking one, which stays a dead letter"),
 		a.keysActCommand(admin.Park, "Park the blocking message; later ones continue"))
 	return cmd
 }
@@ -38,8 +38,8 @@ func (a *app) keysBlockedCommand() *cobra.Command {
 	var wide bool
 	cmd := &cobra.Command{
 		Use:   "blocked",
-		Short: "List blocked keys, those blocked for longest first",
-		Long: "Lists keys with messages that wait, and the message that they wait for.\n\n" +
+		Short: "List blocked keys, longest blocked first",
+		Long: "Lists keys whose messages wait, and the message that they wait for.\n\n" +
 			"--json prints an array of objects with: feed, key, since, waiting, head; head has the fields of \"dead ls\".",
 		Example: "  postrider keys blocked --feed orders\n" +
 			"  postrider keys blocked --consumer billing",
@@ -94,7 +94,7 @@ func (a *app) keysActCommand(act admin.Act, short string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   name + " {KEY... | --all}",
 		Short: short,
-		Long: short + ".\nWorks on the first message of each key: what waits behind it follows by itself.\n\n" +
+		Long: short + ".\nWorks on the first message of each key; those that wait behind it follow by themselves.\n\n" +
 			"--json prints an object with: action, done, count, sample.",
 		Example: "  postrider keys " + name + " order/42 --dry-run\n" +
 			"  postrider keys " + name + " --all --feed orders --error 'unknown customer' --yes",
@@ -102,7 +102,7 @@ func (a *app) keysActCommand(act admin.Act, short string) *cobra.Command {
 			head := admin.Filter{Feed: feed, Error: words, Head: true, Statuses: act.From()}
 			switch {
 			case all == (len(args) > 0):
-				return usagef("which keys? Name them, or add --all for all that are blocked")
+				return usagef("no keys selected: add their names, or --all for all that are blocked")
 			case all:
 				return a.act(ctx, d, c, act, []admin.Filter{head})
 			}

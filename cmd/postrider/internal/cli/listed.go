@@ -18,15 +18,15 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// listed is a message on its way to one feed, in the lists of "messages" and "dead".
+// listed is a message as one feed sees it, in the lists of "messages" and "dead".
 type listed struct {
 	ID        postrider.ID `json:"id"`
 	Feed      string       `json:"feed"`
-	Consumer  string       `json:"consumer,omitempty"` // whose feed it is
-	Seq       int64        `json:"seq"`                // its place in the log
+	Consumer  string       `json:"consumer,omitempty"` // the consumer that the feed belongs to
+	Seq       int64        `json:"seq"`                // position in the log
 	Shard     int          `json:"shard"`
 	Status    feeds.Status `json:"status"`
-	Name      string       `json:"name,omitempty"` // what it waits for, if it is held
+	Name      string       `json:"name,omitempty"` // for a held message, the name that it waits for
 	Type      string       `json:"type"`
 	Topic     string       `json:"topic,omitempty"`
 	Key       string       `json:"key,omitempty"` // the ordering key
@@ -35,12 +35,12 @@ type listed struct {
 	Blocking  bool         `json:"blocking,omitempty"` // later messages of the key wait for it
 	Error     string       `json:"error,omitempty"`
 	Enqueued  time.Time    `json:"enqueued"`
-	Deferred  time.Time    `json:"deferred,omitzero"`  // deferred
-	Tried     time.Time    `json:"tried,omitzero"`     // last sent
-	Available time.Time    `json:"available,omitzero"` // due
-	Job       int64        `json:"job,omitempty"`      // the replay that brought it here
+	Deferred  time.Time    `json:"deferred,omitzero"`  // time of the deferral
+	Tried     time.Time    `json:"tried,omitzero"`     // last attempt
+	Available time.Time    `json:"available,omitzero"` // next attempt
+	Job       int64        `json:"job,omitempty"`      // the replay that deferred it
 	Bare      bool         `json:"bare,omitempty"`     // the store could not keep its content
-	Excluded  bool         `json:"excluded,omitempty"` // relays pass over it
+	Excluded  bool         `json:"excluded,omitempty"` // an operator made the feed skip it
 }
 
 func listDeferred(d *feeds.Deferred) listed {
@@ -57,7 +57,8 @@ func listLogged(e *admin.Logged) listed {
 	}
 }
 
-// content is what a message carries, for "show". Of the payloads there is the one that suits.
+// content is the content of a message, for "show". Only one of the payload fields is set, depending
+// on the content.
 type content struct {
 	AggregateType string            `json:"aggregate_type,omitempty"`
 	AggregateID   string            `json:"aggregate_id,omitempty"`
@@ -76,7 +77,7 @@ type content struct {
 	Payload       json.RawMessage   `json:"payload,omitempty"`
 	PayloadText   string            `json:"payload_text,omitempty"`
 	PayloadBytes  []byte            `json:"payload_base64,omitempty"`
-	Redacted      []string          `json:"redacted,omitempty"` // JSON paths of what is not shown
+	Redacted      []string          `json:"redacted,omitempty"` // JSON paths of redacted values
 }
 
 func contentOf(m *postrider.Message, rules *redact.Rules) content {
@@ -89,13 +90,13 @@ func contentOf(m *postrider.Message, rules *redact.Rules) content {
 	return c
 }
 
-// shown is all there is to know about a message.
+// shown is a message with all details.
 type shown struct {
 	listed
 	content
 }
 
-// show prints everything about messages, for people.
+// show prints messages with all details.
 func (a *app) show(all []shown) error {
 	for i, m := range all {
 		if i > 0 {
@@ -131,10 +132,10 @@ func (m *shown) rows() [][]string {
 	add("status", string(m.Status))
 	add("waits for", m.Name)
 	if m.Excluded {
-		add("excluded", "by an operator: relays pass over it")
+		add("excluded", "by an operator: the relays skip it")
 	}
 	if m.Bare {
-		add("content", "not here: the store could not keep it; it is in the log")
+		add("content", "missing: the store could not keep it; it is in the log")
 	}
 	if m.Blocking {
 		add("blocks", "later messages of its key")
@@ -160,25 +161,25 @@ func (m *shown) rows() [][]string {
 	add("tried", moment(m.Tried))
 	add("due", moment(m.Available))
 	add("replay", number(m.Job))
-	add("place", fmt.Sprintf("shard %d, number %d", m.Shard, m.Seq))
+	add("position", fmt.Sprintf("shard %d, number %d", m.Shard, m.Seq))
 	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
 		add("header", name+": "+m.Headers[name])
 	}
 	add("content type", m.ContentType)
 	add("payload", phrase.Quantity(m.Size, "byte", "bytes"))
 	if len(m.Redacted) > 0 {
-		add("redacted", strings.Join(m.Redacted, ", ")+" (to see it, on the record: add --reveal)")
+		add("redacted", strings.Join(m.Redacted, ", ")+" (to see them, with an entry in the audit log: add --reveal)")
 	}
 	return rows
 }
 
-// readable is the payload as text that is safe to show.
+// readable returns the payload as text that is safe for a terminal.
 func (m *shown) readable() string {
 	text := m.PayloadText
 	switch {
 	case m.Payload != nil:
 		var b bytes.Buffer
-		_ = json.Indent(&b, m.Payload, "", "  ") // it is valid
+		_ = json.Indent(&b, m.Payload, "", "  ") // was validated
 		text = b.String()
 	case m.PayloadBytes != nil:
 		return fmt.Sprintf("(not text; in base64: add --json)\n%q", m.PayloadBytes[:min(64, len(m.PayloadBytes))])
@@ -191,7 +192,7 @@ func (m *shown) readable() string {
 	}, text)
 }
 
-// statusColour is how urgent a status is.
+// statusColour returns the colour of a status, by urgency.
 func statusColour(status string) int {
 	switch feeds.Status(status) {
 	case feeds.StatusDead:
@@ -205,7 +206,7 @@ func statusColour(status string) int {
 	}
 }
 
-// list prints messages, as JSON or as a table.
+// list prints messages as JSON or as a table.
 func (a *app) list(all []listed, wide bool) error {
 	if a.asJSON {
 		return a.json(append([]listed{}, all...))

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-const answerStop = 2 * time.Second // how long a stop waits for answers under way
+const answerStop = 2 * time.Second // how long a stop waits for requests in progress
 
-// httpListener answers requests of one kind. Write is the longest that an answer may take; 0 is no limit.
+// httpListener serves a handler. A response may take at most write; 0 is no limit.
 type httpListener struct {
 	what   string
 	listen string
@@ -22,13 +22,13 @@ type httpListener struct {
 	certificate *certificate // nil: plain HTTP
 }
 
-// start answers until the returned function is called.
+// start serves until the returned function is called.
 func (h httpListener) start(ctx context.Context, log *slog.Logger) (stop func(), err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", h.listen)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", h.what, err)
 	}
-	running, cut := context.WithCancel(context.WithoutCancel(ctx)) // of requests: those that stream end with it
+	running, cut := context.WithCancel(context.WithoutCancel(ctx)) // the context of requests: its end stops streaming responses
 	server := &http.Server{
 		Handler:           h.Handler,
 		BaseContext:       func(net.Listener) context.Context { return running },
@@ -45,7 +45,7 @@ func (h httpListener) start(ctx context.Context, log *slog.Logger) (stop func(),
 			cut()
 			return nil, errors.Join(fmt.Errorf("%s: %w", h.what, err), l.Close())
 		}
-		server.TLSConfig = &tls.Config{GetCertificate: h.certificate.get} //nolint:gosec // the least version is the library's
+		server.TLSConfig = &tls.Config{GetCertificate: h.certificate.get} //nolint:gosec // use the default minimum version of crypto/tls
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	log.Info("relay: "+h.what, "listen", l.Addr().String()) //nolint:sloglint // one of few texts
@@ -61,7 +61,7 @@ func (h httpListener) start(ctx context.Context, log *slog.Logger) (stop func(),
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerStop)
 		defer cancel()
 		if server.Shutdown(ctx) != nil {
-			_ = server.Close() // whoever still listens is cut off
+			_ = server.Close() // disconnect the remaining clients
 		}
 		<-ended
 	}, nil

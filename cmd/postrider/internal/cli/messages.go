@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/admin"
 )
 
-// pageSize is how many messages are asked for at once.
+// pageSize is the number of messages per query.
 const pageSize = 1000
 
 func (a *app) messagesCommand() *cobra.Command {
@@ -72,7 +72,7 @@ func addWide(cmd *cobra.Command, wide *bool) {
 	cmd.Flags().BoolVar(wide, "wide", false, "all columns, and nothing cut")
 }
 
-// noteEnd says whether a list is empty, or not all there is.
+// noteEnd prints a note if a list is empty or incomplete.
 func (a *app) noteEnd(n int, more bool, what string) {
 	switch {
 	case more:
@@ -82,13 +82,13 @@ func (a *app) noteEnd(n int, more bool, what string) {
 	}
 }
 
-// readLog returns up to limit messages that match, and whether there are more.
+// readLog returns up to limit matching messages, and reports whether there are more.
 func readLog(ctx context.Context, d operator, filter admin.Filter, limit int) (all []listed, more bool, err error) {
 	var before int64
 	for {
 		size := pageSize
 		if limit > 0 {
-			size = min(size, limit-len(all)+1) // one more tells whether there are more
+			size = min(size, limit-len(all)+1) // one more than needed, to see if there are more
 		}
 		page, err := d.Messages(ctx, filter.Feed, filter, before, size)
 		if err != nil {
@@ -106,7 +106,7 @@ func readLog(ctx context.Context, d operator, filter admin.Filter, limit int) (a
 	}
 }
 
-// find returns a message of the log, or nil.
+// find returns a message of the log, or nil if the log does not hold it.
 func find(ctx context.Context, d operator, feed string, id postrider.ID) (*admin.Logged, error) {
 	var before int64
 	for {
@@ -133,7 +133,7 @@ func (a *app) messagesShowCommand() *cobra.Command {
 			"each feed. " + revealHelp +
 			"--json prints an array with one object a feed: the fields of \"messages ls\", and headers, content_type, payload\n" +
 			"(JSON), payload_text (other text) or payload_base64 (anything else), redacted (paths of what is not shown), and what\n" +
-			"else the message has; excluded, if an operator has decided that relays pass over it.",
+			"else the message has; excluded, if an operator has made the relays skip it.",
 		Example: "  postrider messages show 01890a5d-ac96-774b-bcce-b302099a8057\n" +
 			"  postrider messages show 01890a5d-ac96-774b-bcce-b302099a8057 --json | jq '.[0].payload'",
 		Args: named("ID"),
@@ -173,7 +173,7 @@ func (a *app) messagesShowCommand() *cobra.Command {
 				}
 			}
 			if len(all) == 0 {
-				text := fmt.Sprintf("the log of no feed holds message %s", ids[0])
+				text := fmt.Sprintf("the log does not hold message %s for any feed", ids[0])
 				return hintedError{wordedError{admin.ErrNoMessage, text}, "it may have been deferred: " + a.next("dead show", ids[0].String())}
 			}
 			if a.asJSON {
@@ -182,7 +182,7 @@ func (a *app) messagesShowCommand() *cobra.Command {
 			return a.show(all)
 		}),
 	}
-	cmd.Flags().StringVar(&feed, "feed", "", "only on the way to this feed")
+	cmd.Flags().StringVar(&feed, "feed", "", "only for this feed")
 	r.addFlags(cmd)
 	return cmd
 }

@@ -21,8 +21,8 @@ func (a *app) messagesTailCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Follow the log until interrupted",
-		Long: "Prints the last messages, and then each new one when it has been committed and matches. The status is the one at\n" +
-			"that moment. Ends with exit code 130, by an interrupt.\n\n" +
+		Long: "Prints the last messages, and then each new one that matches when it has been committed, with its status at that\n" +
+			"moment. Ends with exit code 130 after an interrupt.\n\n" +
 			"--json prints one object a line, with the fields of \"messages ls\".",
 		Example: "  postrider messages tail --type order.placed\n" +
 			"  postrider messages tail --status dead --json",
@@ -33,7 +33,7 @@ func (a *app) messagesTailCommand() *cobra.Command {
 				return err
 			}
 			if every <= 0 || lines < 0 {
-				return usagef("--every is %s, --lines %d: want more than 0, and no less", every, lines)
+				return usagef("--every is %s, --lines is %d: want more than 0, and at least 0", every, lines)
 			}
 			if filter.Feed, err = a.theFeed(ctx, d, filter.Feed); err != nil {
 				return err
@@ -44,16 +44,17 @@ func (a *app) messagesTailCommand() *cobra.Command {
 	f.addFlags(cmd)
 	f.addStatus(cmd, allStatuses)
 	cmd.Flags().IntVarP(&lines, "lines", "n", 10, "begin with this many of the last messages")
-	cmd.Flags().DurationVar(&every, "every", time.Second, "how often to look")
+	cmd.Flags().DurationVar(&every, "every", time.Second, "how often to query")
 	addWide(cmd, &wide)
 	return cmd
 }
 
-// tail prints what it has not seen. It looks at a whole page each time, because a transaction may commit after one that
-// began later, and at more pages when all of that is new. How far back the first look goes is where it ends ever after.
+// tail prints new messages. Each time it reads at least one whole page, because a transaction may
+// commit after one that began later. It reads more pages if all messages of a page are new. It
+// never reads further back than its first query.
 func (a *app) tail(ctx context.Context, d operator, filter admin.Filter, lines int, every time.Duration, wide bool) error {
 	seen := make(map[int64]bool)
-	var floor int64 // nothing older is new
+	var floor int64 // older messages are never new
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for first := true; ; first = false {
@@ -82,7 +83,7 @@ func (a *app) tail(ctx context.Context, d operator, filter admin.Filter, lines i
 		if first {
 			fresh = fresh[:min(lines, len(fresh))]
 		}
-		floor = max(floor, before) // what is older has gone out of sight, and may come back
+		floor = max(floor, before) // do not report older messages as new if a later query finds them again
 		seen = page
 		slices.Reverse(fresh)
 		if err := a.printLines(fresh, wide); err != nil {
@@ -96,7 +97,8 @@ func (a *app) tail(ctx context.Context, d operator, filter admin.Filter, lines i
 	}
 }
 
-// printLines prints messages as they come. Columns have a least width, so that most lines are aligned.
+// printLines prints messages one by one. Columns have a minimum width, so that most lines are
+// aligned.
 func (a *app) printLines(all []listed, wide bool) error {
 	if a.asJSON {
 		for i := range all {

@@ -25,7 +25,7 @@ func (a *app) migrateCommand() *cobra.Command {
 	return cmd
 }
 
-// migration is what the commands below migrate report.
+// migration is the JSON output of the subcommands of migrate.
 type migration struct {
 	Schema  string `json:"schema"`
 	Version int    `json:"version"` // after the command
@@ -33,7 +33,7 @@ type migration struct {
 	*postgres.State
 }
 
-// withMigrator lends f a migrator, and the pool that it uses.
+// withMigrator calls f with a migrator and its pool.
 func (a *app) withMigrator(ctx context.Context, layout postgres.Layout, f func(*pgxpool.Pool, *postgres.Migrator) error) error {
 	pool, err := a.db.open(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *app) migrateStatusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "List the versions of the tables, and which are applied",
-		Long: "Lists all versions of the tables that this program knows, and says whether the functions are those of this program.\n" +
+		Long: "Lists all versions of the tables that this program knows, and compares the functions with those of this program.\n" +
 			"Exits with 5 if \"migrate up\" has something to do.",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,7 +72,7 @@ func (a *app) migrateStatusCommand() *cobra.Command {
 				}
 				finding := fmt.Sprintf("has version %d of %d", state.Version(), len(state.Migrations))
 				if state.Version() == len(state.Migrations) {
-					finding = "has not the functions of this program"
+					finding = "does not have the functions of this program"
 				}
 				return a.db.hintMigrate(fmt.Errorf("%w: schema %q %s", feeds.ErrSchema, a.db.schema, finding))
 			})
@@ -80,7 +80,7 @@ func (a *app) migrateStatusCommand() *cobra.Command {
 	}
 }
 
-// reportMigrations prints how far the schema has come.
+// reportMigrations prints the applied migrations.
 func (a *app) reportMigrations(state *postgres.State) error {
 	if a.asJSON {
 		return a.json(migration{a.db.schema, state.Version(), postgres.SchemaVersion(), state})

@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// classicMigration is what the commands below migrate report about a database with the classic engine.
+// classicMigration is the JSON output of the subcommands of migrate for the classic engine.
 type classicMigration struct {
 	Engine  string `json:"engine"`
 	Dialect string `json:"dialect"`
@@ -17,7 +17,7 @@ type classicMigration struct {
 	Newest  int    `json:"newest"`
 }
 
-// withClassicMigrator lends f a migrator.
+// withClassicMigrator calls f with a migrator.
 func (a *app) withClassicMigrator(ctx context.Context, f func(*classic.Migrator, classic.Config) error) error {
 	cfg, err := a.db.classicStore()
 	if err != nil {
@@ -77,7 +77,7 @@ func (a *app) classicPrint() error {
 	return err
 }
 
-// classicDown takes back the tables of our own. A table that was adopted stays as it is.
+// classicDown removes or downgrades postrider's own tables. It does not touch an adopted table.
 func (a *app) classicDown(ctx context.Context, to int, d danger) error {
 	return a.withClassicMigrator(ctx, func(m *classic.Migrator, cfg classic.Config) error {
 		from, err := m.Version(ctx)
@@ -92,8 +92,8 @@ func (a *app) classicDown(ctx context.Context, to int, d danger) error {
 		if d.dryRun {
 			return a.reportUndoing(plan)
 		}
-		err = a.confirm(d, fmt.Sprintf("Take the tables of the classic engine from version %d to %d? Version 0 removes them, with all messages in the "+
-			"outbox of our own and all that was deferred.", from, to))
+		err = a.confirm(d, fmt.Sprintf("Downgrade the tables of the classic engine from version %d to %d? Version 0 removes them, with all messages of "+
+			"postrider's own outbox and all deferred messages.", from, to))
 		if err != nil {
 			return err
 		}

@@ -10,13 +10,13 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// undoing is what "migrate down" does, or would do.
+// undoing is the result of "migrate down", or of its dry run.
 type undoing struct {
 	Schema      string `json:"schema"`
 	From        int    `json:"from"`
 	To          int    `json:"to"`
 	Messages    int64  `json:"messages"`    // removed
-	Undelivered int64  `json:"undelivered"` // of these, those that a feed still waits for
+	Undelivered int64  `json:"undelivered"` // those that a feed has not delivered
 	Done        bool   `json:"done"`
 }
 
@@ -34,7 +34,7 @@ func (a *app) migrateDownCommand() *cobra.Command {
 				return a.classicDown(cmd.Context(), to, d)
 			}
 			if to < 0 || to > postgres.SchemaVersion() {
-				return usagef("say with --to which version to go back to: 0 to %d, where 0 removes everything", postgres.SchemaVersion())
+				return usagef("--to is missing or out of range: want 0 to %d, where 0 removes everything", postgres.SchemaVersion())
 			}
 			return a.withMigrator(cmd.Context(), postgres.Layout{}, func(pool *pgxpool.Pool, m *postgres.Migrator) error {
 				return a.migrateDown(cmd.Context(), pool, m, to, d)
@@ -56,7 +56,7 @@ func (a *app) migrateDown(ctx context.Context, pool *pgxpool.Pool, m *postgres.M
 		a.notef("schema %q has version %d: nothing to undo", a.db.schema, plan.From)
 		return a.reportUndoing(plan)
 	}
-	if to == 0 { // the tables came with the first migration
+	if to == 0 { // the first migration created the tables
 		if plan.Messages, plan.Undelivered, err = a.countMessages(ctx, pool); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (a *app) migrateDown(ctx context.Context, pool *pgxpool.Pool, m *postgres.M
 	if d.dryRun {
 		return a.reportUndoing(plan)
 	}
-	question := fmt.Sprintf("Take schema %q from version %d to %d, removing %d messages, %d of them undelivered?",
+	question := fmt.Sprintf("Downgrade schema %q from version %d to %d, removing %d messages, %d of them undelivered?",
 		plan.Schema, plan.From, plan.To, plan.Messages, plan.Undelivered)
 	if err := a.confirm(d, question); err != nil {
 		return err
@@ -76,8 +76,8 @@ func (a *app) migrateDown(ctx context.Context, pool *pgxpool.Pool, m *postgres.M
 	return a.reportUndoing(plan)
 }
 
-// countMessages returns how many messages the log holds, and how many of them at least one feed has not delivered.
-// Without any feed that is all of them.
+// countMessages returns how many messages the log holds, and how many of them at least one feed has
+// not delivered. Without a feed all messages count as undelivered.
 func (a *app) countMessages(ctx context.Context, pool *pgxpool.Pool) (all, undelivered int64, err error) {
 	err = pool.QueryRow(ctx, a.db.in(`WITH c AS MATERIALIZED (SELECT * FROM @schema@.cursors)
 		SELECT count(*), count(*) FILTER (WHERE NOT EXISTS (SELECT FROM c) OR EXISTS (

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// printed is the schema as text.
+// printed is the JSON output of "migrate print".
 type printed struct {
 	Schema string `json:"schema"`
 	From   int    `json:"from"`
@@ -24,7 +24,7 @@ func (a *app) migratePrintCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "print",
 		Short: "Print the SQL, for another migration tool",
-		Long: "Prints the SQL that leads from an empty database, or from an older version, to the newest. Needs no database.\n" +
+		Long: "Prints the SQL that upgrades an empty database, or an older version, to the newest. Needs no database.\n" +
 			"The functions are always part of it: they can be created again at any time.",
 		Example: "  postrider migrate print > migrations/042_postrider.sql\n" +
 			"  postrider migrate print --from 1 > migrations/057_postrider_upgrade.sql",

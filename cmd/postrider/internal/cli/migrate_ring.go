@@ -10,21 +10,21 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// ring is what the log keeps delivered messages in.
+// ring describes the partitions that hold messages in the log.
 type ring struct {
 	Schema string `json:"schema"`
 	Slots  int    `json:"slots"`
 	Period string `json:"period"`
-	Keeps  string `json:"keeps"` // delivered messages, for about so long
+	Keeps  string `json:"keeps"` // how long delivered messages are kept, approximately
 }
 
 func (a *app) migrateRingCommand() *cobra.Command {
 	var layout postgres.Layout
 	cmd := &cobra.Command{
 		Use:   "ring --slots NUMBER --period DURATION",
-		Short: "Change for how long the log keeps delivered messages",
-		Long: "The log is a ring of slots: each is written for a period, and emptied before its next turn if every feed has delivered all of it. This gives\n" +
-			"the ring other numbers while everything runs. Messages stay where they are. It takes the rights of the schema's owner.\n\n" +
+		Short: "Change how long the log keeps delivered messages",
+		Long: "The log is a ring of slots. Each slot is written for one period, and emptied before its next turn if every feed has delivered all of it.\n" +
+			"This command changes slots and period while everything runs. Messages stay where they are. It needs the rights of the schema's owner.\n\n" +
 			"--json prints an object with: schema, slots, period, keeps.",
 		Example: "  postrider migrate ring --slots 8 --period 6h",
 		Args:    noArguments,
@@ -49,6 +49,6 @@ func (a *app) migrateRingCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&layout.Slots, "slots", 0, "partitions of the ring, 3 to 128")
-	cmd.Flags().DurationVar(&layout.Period, "period", 0, "for how long one slot is written, in whole seconds")
+	cmd.Flags().DurationVar(&layout.Period, "period", 0, "how long one slot is written, in whole seconds")
 	return cmd
 }

@@ -37,7 +37,7 @@ func TestMigrateRoundTrip(t *testing.T) {
 			t.Errorf("after up: %+v", up)
 		}
 		again := c.run("migrate", "up", "--shards", "5")
-		if again.code != exitOK || !strings.Contains(again.err, "with 3 shards for a new feed and 8 slots; it stays like that") {
+		if again.code != exitOK || !strings.Contains(again.err, "with 3 shards for a new feed and 8 slots, and keeps them") {
 			t.Errorf("up again: %+v", again)
 		}
 		if status := c.must("migrate", "status"); strings.Count(status, "\n") != 2+postgres.SchemaVersion() ||
@@ -125,7 +125,7 @@ func TestMigratePrint(t *testing.T) {
 		t.Error("an upgrade from the newest version creates tables")
 	}
 	c.exec("DROP FUNCTION @schema@.lock_keys(text[]), @schema@.functions_version()")
-	if r := c.run("migrate", "status"); r.code != exitSchema || !strings.Contains(r.err, "has not the functions of this program") {
+	if r := c.run("migrate", "status"); r.code != exitSchema || !strings.Contains(r.err, "does not have the functions of this program") {
 		t.Errorf("without functions: %+v", r)
 	}
 	if _, err := c.pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {

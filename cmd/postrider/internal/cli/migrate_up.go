@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// addLayoutFlags lets the user choose what the first migration fixes.
+// addLayoutFlags adds the flags for what the first migration fixes.
 func addLayoutFlags(flags *pflag.FlagSet, layout *postgres.Layout) {
 	flags.IntVar(&layout.Shards, "shards", 8, "parts of the log that relays can share, by key")
 	flags.IntVar(&layout.Slots, "slots", 8, "partitions of the ring; delivered messages are kept for slots - 1 periods")
@@ -25,9 +25,9 @@ func (a *app) migrateUpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Apply pending migrations and replace the functions",
-		Long: "Applies the versions of the tables that are missing and replaces all functions, in one transaction and while everything runs.\n" +
+		Long: "Applies the missing versions of the tables and replaces all functions, in one transaction and while everything runs.\n" +
 			"Several may run at once: they wait for each other. The functions of a newer program stay.\n" +
-			"Shards, of new feeds, slots, period and inbox window are those of the first time. If you use the roles, say --roles each time:\n" +
+			"Shards of new feeds, slots, period and inbox window are fixed the first time. If you use the roles, add --roles each time:\n" +
 			"new functions need their rights.",
 		Example: "  postrider migrate up --shards 16 --roles",
 		Args:    noArguments,
@@ -36,7 +36,7 @@ func (a *app) migrateUpCommand() *cobra.Command {
 			if a.db.isClassic() {
 				for _, flag := range []string{"shards", "slots", "period", "inbox-window", "roles"} {
 					if cmd.Flags().Changed(flag) {
-						return usagef("--%s is for the log: the classic engine has no such thing", flag)
+						return usagef("--%s is for the log: the classic engine does not have it", flag)
 					}
 				}
 				return a.classicUp(ctx)
@@ -61,7 +61,7 @@ func (a *app) migrateUpCommand() *cobra.Command {
 					return err
 				}
 				if state.Functions.Newer {
-					a.notef("the functions are those of a newer program, and stay")
+					a.notef("the functions are from a newer program, and stay")
 				}
 				return a.reportMigrations(state)
 			})
@@ -72,7 +72,7 @@ func (a *app) migrateUpCommand() *cobra.Command {
 	return cmd
 }
 
-// compareLayout says so when the user asked for another layout than the one that was fixed some time before.
+// compareLayout prints a note if the user asked for another layout than the existing one.
 func (a *app) compareLayout(ctx context.Context, pool *pgxpool.Pool, flags *pflag.FlagSet, asked postgres.Layout) error {
 	var shards, slots int
 	err := pool.QueryRow(ctx, a.db.in(`SELECT pg_get_expr(d.adbin, d.adrelid)::integer, @schema@.slot_count()
@@ -82,7 +82,7 @@ func (a *app) compareLayout(ctx context.Context, pool *pgxpool.Pool, flags *pfla
 		return a.db.explain(err)
 	}
 	if flags.Changed("shards") && shards != asked.Shards || flags.Changed("slots") && slots != asked.Slots {
-		a.notef("the log was laid out before, with %d shards for a new feed and %d slots; it stays like that; to change it: %s, %s",
+		a.notef("the log exists, with %d shards for a new feed and %d slots, and keeps them; to change it: %s, %s",
 			shards, slots, a.next("feeds shards"), a.next("migrate ring"))
 	}
 	return nil

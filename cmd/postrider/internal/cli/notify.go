@@ -11,15 +11,16 @@ import (
 	"time"
 )
 
-// manager is the program that has started this one, such as systemd with Type=notify, and what it is told.
+// manager notifies the program that has started this process, such as systemd with Type=notify.
 type manager struct {
-	live    func() error  // nil: the relays do their work
+	live    func() error  // returns nil if the relays make progress
 	summary func() string // one line for people
 	log     *slog.Logger
 }
 
-// tell says that the relays run, how they are and, once ctx ends, that they stop. Without a manager it does nothing. The
-// relays count as started as soon as they try: one that waits for its broker is at work, and must not be killed for it.
+// tell notifies the service manager that the relays run, how they are and, once ctx ends, that they
+// stop. Without a service manager it does nothing. The relays count as started immediately: a relay
+// that waits for its broker must not be killed for a missed start timeout.
 func (m manager) tell(ctx context.Context) {
 	address := os.Getenv("NOTIFY_SOCKET")
 	if address == "" {
@@ -27,10 +28,10 @@ func (m manager) tell(ctx context.Context) {
 	}
 	socket, err := new(net.Dialer).DialContext(ctx, "unixgram", address)
 	if err != nil {
-		m.log.Warn("relay: the service manager cannot be told", "err", err)
+		m.log.Warn("relay: cannot notify the service manager", "err", err)
 		return
 	}
-	defer socket.Close() //nolint:errcheck // nothing is left to say
+	defer socket.Close() //nolint:errcheck // nothing left to report
 	every, watched := watchdog()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -42,7 +43,7 @@ func (m manager) tell(ctx context.Context) {
 		if watched && m.live() == nil {
 			said = append(said, "WATCHDOG=1")
 		}
-		// Errors are of no use here: a manager that does not listen starts the process again.
+		// Ignore errors: a manager that gets no notification restarts the process.
 		_, _ = fmt.Fprint(socket, strings.Join(append(said, "STATUS="+m.summary()), "\n"))
 		select {
 		case <-ticker.C:
@@ -53,20 +54,21 @@ func (m manager) tell(ctx context.Context) {
 	}
 }
 
-// watchdog is how often the service manager wants to hear of this process, with time to spare, and whether it does.
+// watchdog returns the interval between two notifications, a third of what the service manager
+// expects, and reports whether it expects any.
 func watchdog() (every time.Duration, watched bool) {
 	micros, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	if pid := os.Getenv("WATCHDOG_PID"); err != nil || micros <= 0 || pid != "" && pid != strconv.Itoa(os.Getpid()) {
-		return pulseInterval, false
+		return checkInterval, false
 	}
-	return min(time.Duration(micros)*time.Microsecond/3, pulseInterval), true
+	return min(time.Duration(micros)*time.Microsecond/3, checkInterval), true
 }
 
-// summary is what "systemctl status" shows: one line, without secrets.
+// summary returns the status line for "systemctl status", without secrets.
 func (h *health) summary() string {
 	feeds, ready := h.ready()
 	if ready {
-		return fmt.Sprintf("carrying %s", count(len(feeds), "feed"))
+		return fmt.Sprintf("serving %s", count(len(feeds), "feed"))
 	}
 	for _, f := range feeds {
 		if !f.Ready {

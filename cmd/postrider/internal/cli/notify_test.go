@@ -77,7 +77,7 @@ func TestTheWatchdogOfAnotherProcess(t *testing.T) {
 	for _, c := range []struct{ micros, pid string }{{"", ""}, {"x", ""}, {"0", ""}, {"1000", "1"}} {
 		t.Setenv("WATCHDOG_USEC", c.micros)
 		t.Setenv("WATCHDOG_PID", c.pid)
-		if every, watched := watchdog(); watched || every != pulseInterval {
+		if every, watched := watchdog(); watched || every != checkInterval {
 			t.Errorf("%v: every %v, %v", c, every, watched)
 		}
 	}

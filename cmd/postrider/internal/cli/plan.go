@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
 )
 
-// planDefaults are what is planned for if the flags say nothing else.
+// planDefaults are the defaults of the flags.
 var planDefaults = plan.Inputs{
 	Databases: 1, Servers: 1, MessageSize: 1 << 10, Destinations: 1, Retention: 7 * 24 * time.Hour, Load: 0.7, Zones: 1, RelayCores: 1,
 }
@@ -21,10 +21,10 @@ func (a *app) planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Estimate the capacity that a message rate needs",
-		Long: "Computes relays, shards, connections, WAL, disk, processor time and memory for a rate of messages, which ceiling is met first\n" +
-			"and what to do then, and what a billion messages cost. It computes with constants that \"postrider bench scale\" has measured:\n" +
-			"those of the machine that the documentation names, or your own with --constants. Each figure says whether it is measured, computed\n" +
-			"from that, or assumed. Nothing is connected to.",
+		Long: "Computes relays, shards, connections, WAL, disk, processor time and memory for a message rate, which limit is reached first\n" +
+			"and what to do then, and what a billion messages cost. It uses constants that \"postrider bench scale\" has measured:\n" +
+			"those of the machine that the documentation names, or your own with --constants. Each figure is marked as measured, computed\n" +
+			"from measurements, or assumed. It connects to nothing.",
 		Example: "  postrider plan --rate 5000 --databases 20 --message-size 1KiB --destinations 2 --retention 7d\n" +
 			"  postrider plan --rate 50000 --server-cores 32 --zones 3 --json",
 		Args: noArguments,
@@ -37,18 +37,18 @@ func (a *app) planCommand() *cobra.Command {
 	flags.Var((*sizeFlag)(&in.MessageSize), "message-size", "bytes of a message's payload, such as 300, 1KiB or 2MB")
 	flags.IntVar(&in.Destinations, "destinations", in.Destinations, "destinations that get every message, each a feed of its own")
 	flags.Var((*daysFlag)(&in.Retention), "retention", "how long delivered messages are kept at least, such as 7d or 12h")
-	flags.StringVar(&in.Broker, "broker", "", "whose client relays use; default: the dearest that was measured")
+	flags.StringVar(&in.Broker, "broker", "", "broker whose client relays use; default: the most expensive one that was measured")
 	flags.Var((*percentFlag)(&in.Load), "load", "how much of a machine may be used")
-	flags.IntVar(&in.Relays, "relays", 0, "relay processes; default: as many as it takes")
+	flags.IntVar(&in.Relays, "relays", 0, "relay processes; default: as many as needed")
 	flags.IntVar(&in.Zones, "zones", in.Zones, "zones that relays are spread over; one of them, or with one zone one relay, may be lost")
-	flags.IntVar(&in.Shards, "shards", 0, "shards of each log; default: as many as it takes")
+	flags.IntVar(&in.Shards, "shards", 0, "shards of each log; default: as many as needed")
 	flags.IntVar(&in.ServerCores, "server-cores", 0, "cores of a database server; default: as the one that was measured")
 	flags.Float64Var(&in.RelayCores, "relay-cores", in.RelayCores, "cores that one relay process may use")
 	flags.IntVar(&in.MaxConnections, "max-connections", 0, "connections that a database server has for relays; default: 100")
-	flags.Var((*sizeFlag)(&in.WALLimit), "wal-limit", "bytes of WAL a second that a server can write and ship; default: the most that was measured")
-	flags.Var((*sizeFlag)(&in.DiskLimit), "disk-limit", "bytes of disk of a server; default: no ceiling")
-	flags.IntVar(&in.Partitions, "partitions", 0, "partitions, or queues, at the broker; default: no ceiling")
-	flags.Float64Var(&in.PartitionLimit, "partition-limit", 0, "messages a second that one of them takes")
+	flags.Var((*sizeFlag)(&in.WALLimit), "wal-limit", "bytes of WAL a second that a server can write and ship; default: the highest that was measured")
+	flags.Var((*sizeFlag)(&in.DiskLimit), "disk-limit", "bytes of disk of a server; default: no limit")
+	flags.IntVar(&in.Partitions, "partitions", 0, "partitions, or queues, at the broker; default: no limit")
+	flags.Float64Var(&in.PartitionLimit, "partition-limit", 0, "messages a second that one partition accepts")
 	flags.Float64Var(&in.CPUHourPrice, "cpu-hour-price", 0, "price of one core for an hour; default: unknown")
 	flags.Float64Var(&in.WALPrice, "wal-gb-price", 0, "price of a GB of WAL, shipped or archived; default: unknown")
 	flags.Float64Var(&in.DiskPrice, "disk-gb-price", 0, "price of a GB of disk for a month; default: unknown")
@@ -91,7 +91,7 @@ func (a *app) plan(in plan.Inputs, file string) error {
 	return nil
 }
 
-// measuredOn is where the constants of a plan come from.
+// measuredOn describes where the constants of a plan come from.
 type measuredOn struct {
 	Taken   time.Time     `json:"taken"`
 	Command string        `json:"command"`

@@ -14,7 +14,7 @@ type sizeFlag int64
 
 var _ pflag.Value = (*sizeFlag)(nil)
 
-// sizeUnits are the units of sizes, the long names before those that they end with.
+// sizeUnits are the units of sizes. A name comes before the names that it ends with.
 var sizeUnits = []struct {
 	name  string
 	bytes float64
@@ -56,7 +56,7 @@ func (f *sizeFlag) String() string {
 // Type implements [pflag.Value].
 func (*sizeFlag) Type() string { return "size" }
 
-// daysFlag is a duration that may be told in days.
+// daysFlag is a duration that may be given in days.
 type daysFlag time.Duration
 
 var _ pflag.Value = (*daysFlag)(nil)
@@ -89,7 +89,7 @@ func (f *daysFlag) String() string {
 // Type implements [pflag.Value].
 func (*daysFlag) Type() string { return "duration" }
 
-// percentFlag is a share, told in per cent.
+// percentFlag is a fraction, given in per cent.
 type percentFlag float64
 
 var _ pflag.Value = (*percentFlag)(nil)

@@ -14,12 +14,12 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// rebasing is what "rebase" does, or would do.
+// rebasing is the result of "rebase", or of its dry run.
 type rebasing struct {
 	Schema  string             `json:"schema"`
 	Foreign bool               `json:"foreign"` // the ledger was written in another database
 	Done    bool               `json:"done"`
-	Feeds   []postgres.Rebased `json:"feeds"` // what each of them still sends
+	Feeds   []postgres.Rebased `json:"feeds"` // what each feed still sends
 }
 
 func (a *app) rebaseCommand() *cobra.Command {
@@ -28,11 +28,11 @@ func (a *app) rebaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rebase",
 		Short: "Make a restored or cloned database the home of its messages",
-		Long: "After a restore or a clone relays pause, because sending could repeat what the original has sent. Rebase keeps\n" +
-			"what the ledger had not settled, forgets all other messages, and lets relays go on from there. It says first how\n" +
-			"many messages of each feed will be sent. Producers wait while it runs, and while it counts.\n\n" +
-			"A copy of the server's files beside the original is not noticed by itself. Say home in the configuration file, or --home:\n" +
-			"the first relay, or a rebase, gives it to the ledger, and relays that have another, or none, pause as in any other copy.\n\n" +
+		Long: "After a restore or a clone relays pause, because sending could repeat what the original has sent. Rebase keeps the\n" +
+			"messages that were not settled in the copied ledger, drops all others, and lets relays continue from there. It first\n" +
+			"prints how many messages each feed will send. Producers wait while it counts and while it runs.\n\n" +
+			"A copy of the server's files cannot be detected next to the original by itself. For that, set home in the configuration\n" +
+			"file, or --home: the first relay, or a rebase, records it in the ledger, and relays with another home, or none, pause.\n\n" +
 			"--json prints an object with: schema, foreign, done, feeds; feeds have feed and unsettled.",
 		Example: "  postrider rebase --dry-run\n" +
 			"  postrider rebase --reason 'restored after the fire'",
@@ -47,7 +47,7 @@ func (a *app) rebaseCommand() *cobra.Command {
 		},
 	}
 	c.addFlags(cmd)
-	cmd.Flags().BoolVar(&force, "force", false, "also if the ledger was written in this very database")
+	cmd.Flags().BoolVar(&force, "force", false, "also if the ledger was written in this database")
 	return cmd
 }
 
@@ -63,7 +63,7 @@ func (a *app) rebase(ctx context.Context, pool *pgxpool.Pool, c change, force bo
 	if !r.Foreign {
 		a.notef("the ledger was written in this database: there is no need to rebase it")
 		if a.db.home == "" {
-			a.notef("a copy of the server's files is known by its home alone: say home in the configuration, or --home")
+			a.notef("a copy of the server's files can only be detected by its home: set home in the configuration, or --home")
 		}
 	}
 	if !r.Foreign && !force {

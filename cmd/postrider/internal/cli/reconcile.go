@@ -25,9 +25,9 @@ func (a *app) reconcileCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "reconcile",
 		Short: "Find missing effects and send their messages again",
-		Long: "Reconcilers are jobs that look for business rows without their effect, for messages that a consumer has not recorded, or\n" +
-			"for messages that a broker does not hold, and send them again. \"postrider relay --config\" runs those of its file\n" +
-			"when they are due; of all processes, one runs a job at a time.",
+		Long: "Reconcilers are jobs that find business rows without their effect, messages that a consumer has not recorded, or\n" +
+			"messages that a broker does not hold, and send them again. \"postrider relay --config\" runs the jobs of its file\n" +
+			"on schedule; only one process runs a job at a time.",
 		Example: "  postrider reconcile ls\n" +
 			"  postrider reconcile run enrollments --dry-run",
 	})
@@ -35,9 +35,9 @@ func (a *app) reconcileCommand() *cobra.Command {
 	return cmd
 }
 
-// reconcilerState is a job in the list.
+// reconcilerState is the state of a job in the list.
 type reconcilerState struct {
-	Database string `json:"database,omitempty"` // as the file calls it
+	Database string `json:"database,omitempty"` // the name in the file
 	reconcile.State
 	Configured bool `json:"configured"` // it is in the file
 }
@@ -76,7 +76,8 @@ func addConfig(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "config", "", "configuration file, which names the databases; default: $POSTRIDER_CONFIG, then ./"+defaultConfig)
 }
 
-// reconcilerStates asks the databases of the file, if there is one.
+// reconcilerStates reads the states from the databases of the file or, without a file, from the
+// database of the flags.
 func (a *app) reconcilerStates(ctx context.Context, file string) ([]reconcilerState, error) {
 	states := []reconcilerState{}
 	path, said := configPath(file)
@@ -116,14 +117,14 @@ func (a *app) reconcilerStates(ctx context.Context, file string) ([]reconcilerSt
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Reconcilers)) {
 		if !slices.ContainsFunc(states, func(s reconcilerState) bool { return s.Job == name && s.Configured }) {
-			schedule, _ := f.Reconcilers[name].Schedule() // was checked with the file
+			schedule, _ := f.Reconcilers[name].Schedule() // was validated with the file
 			states = append(states, reconcilerState{p.where[name], reconcile.State{Job: name, Schedule: schedule.String()}, true})
 		}
 	}
 	return states, nil
 }
 
-// filedDatabase is a database of a file, for hints.
+// filedDatabase is a database of a file, for hints in errors.
 type filedDatabase struct {
 	file *config.File
 	name string
@@ -166,7 +167,7 @@ func (a *app) listReconcilers(states []reconcilerState, wide bool) error {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// reconciled is what a run has done, or would do.
+// reconciled is the result of a run, or of its dry run.
 type reconciled struct {
 	Job  string `json:"job"`
 	Done bool   `json:"done"`
@@ -182,7 +183,7 @@ type reconcilerMessage struct {
 	Payload  string       `json:"payload,omitempty"`
 }
 
-// shownMessages is how many messages of a run are printed.
+// shownMessages is the maximum number of messages of a run that are printed.
 const shownMessages = 100
 
 func (a *app) reconcileRunCommand() *cobra.Command {
@@ -192,8 +193,8 @@ func (a *app) reconcileRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME",
 		Short: "Run a reconciler now",
-		Long: "Runs a reconciler of the configuration file now, unless another process runs it. That changes nothing about when it is due\n" +
-			"next, and is recorded. With --dry-run it only says what it would send, which may include what was sent before.\n\n" +
+		Long: "Runs a reconciler of the configuration file now, unless another process is running it. This does not change its schedule,\n" +
+			"and is recorded in the audit log. With --dry-run it only prints what it would send, which may include messages sent before.\n\n" +
 			"--json prints an object with: job, done, started, finished, holder, found, fixed, messages (id, type, key, dedup_key, payload).",
 		Example: "  postrider reconcile run enrollments --dry-run\n" +
 			"  postrider reconcile run enrollments --since 72h --limit 1000 --reason 'import of Tuesday'",
@@ -242,7 +243,7 @@ func (a *app) runReconciler(ctx context.Context, file, name string, o reconcile.
 	}
 	var notYet *reconcile.NotYetError
 	if errors.As(err, &notYet) {
-		return hintedError{err, fmt.Sprintf("wait for it, or for %s if it has died; to see it: %s", phrase.Age(notYet.Wait), a.next("reconcile ls"))}
+		return hintedError{err, fmt.Sprintf("wait for it to finish, or %s if that process has died; to see it: %s", phrase.Age(notYet.Wait), a.next("reconcile ls"))}
 	}
 	if err != nil {
 		return (&filedDatabase{f, database}).explain(err)

@@ -19,10 +19,12 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// reconcilerConnections is how many connections the reconcilers of one database use, beside those of the feeds.
+// reconcilerConnections is the number of connections that the reconcilers of one database use, in
+// addition to those of the feeds.
 const reconcilerConnections = 2
 
-// reconcilers are the jobs of a configuration file, ready to run: those of one database belong to one reconciler.
+// reconcilers are the jobs of a configuration file, ready to run. All jobs of one database run in
+// one reconciler.
 type reconcilers struct {
 	app    *app
 	file   *config.File
@@ -33,7 +35,8 @@ type reconcilers struct {
 	where  map[string]string                        // by name of the job, its database
 }
 
-// openReconcilers opens what the named jobs of a file need. It does not wait for anybody.
+// openReconcilers opens what the named jobs of a file need. It does not wait for databases or
+// brokers.
 func (a *app) openReconcilers(ctx context.Context, f *config.File, names []string, holder string, log *slog.Logger) (*reconcilers, error) {
 	p := &reconcilers{
 		app: a, file: f, log: log, pools: make(map[string]*pgxpool.Pool),
@@ -61,7 +64,7 @@ func (a *app) openReconcilers(ctx context.Context, f *config.File, names []strin
 	return p, nil
 }
 
-// reconciler runs the jobs of one database.
+// reconciler creates the reconciler of one database.
 func (p *reconcilers) reconciler(ctx context.Context, database, holder string, jobs []reconcile.Job[pgx.Tx]) (*reconcile.Reconciler[pgx.Tx], error) {
 	db, err := p.database(ctx, database)
 	if err != nil {
@@ -70,7 +73,7 @@ func (p *reconcilers) reconciler(ctx context.Context, database, holder string, j
 	return reconcile.New(db.Reconciliations(), db.Transactor(), db.Outbox(), reconcile.Config{Holder: holder, Logger: p.log}, jobs...)
 }
 
-// database opens a database of the file. Databases with one URL share their connections.
+// database opens a database of the file. Databases with the same URL share a pool.
 func (p *reconcilers) database(ctx context.Context, name string) (*postgres.DB, error) {
 	d := p.file.Databases[name]
 	pool, ok := p.pools[d.URL]
@@ -188,7 +191,7 @@ func (p *reconcilers) held(ctx context.Context, c config.Reconciler) (reconcile.
 	}), nil
 }
 
-// run runs all jobs when they are due, until ctx ends.
+// run runs all jobs on schedule until ctx ends.
 func (p *reconcilers) run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, reconciler := range p.byName {

@@ -48,7 +48,7 @@ var parts = []struct {
 	{"databases", "databases.NAME", "", "Where messages come from. All but `url`, `schema` and `engine` is for tables: [adopt a table](../moving/adopt-a-table.md)."},
 	{"databases: columns", "databases.NAME.columns", "", "What the columns of a table are called. Relays write `status`, `attempts`, `next_attempt`, `last_error`, `claimed_at`, `claimed_by`, `published_at` and `updated_at`."},
 	{"databases: status", "databases.NAME.status", "", "What the words of a table's status are."},
-	{"databases: default", "databases.NAME.default", "", "What is true for all rows of a table without a column for it."},
+	{"databases: default", "databases.NAME.default", "", "Values for all rows of a table without such a column."},
 	{"destinations", "destinations.NAME", "destination", ""},
 	{"feeds", "feeds.NAME", "feed", "The ways between databases and destinations."},
 	{"feeds: only", "feeds.NAME.only", "match", "A filter. Reconcilers have it too."},

@@ -24,13 +24,13 @@ func (a *app) relayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "relay",
 		Short: "Run a relay until stopped",
-		Long: "Carries messages to a broker until SIGINT or SIGTERM: those of the feeds in a configuration file, or those of one\n" +
+		Long: "Delivers messages to a broker until SIGINT or SIGTERM: those of the feeds in a configuration file, or those of one\n" +
 			"feed to the URL given with --to. When stopped it finishes what is in flight and releases its shards, so that the\n" +
-			"next relay goes on at once; a second signal ends it immediately. Outages do not end it. SIGHUP makes it read the\n" +
+			"next relay continues at once; a second signal ends it immediately. Outages do not end it. SIGHUP makes it read the\n" +
 			"routes of its file again. The log goes to stderr.\n\n" +
-			"The first feed of a log is created. Any other has to exist, or --create asks for it: a mistyped name would send\n" +
-			"the whole log again. A feed remembers the scheme and host that its messages go to, and a relay that would send\n" +
-			"them elsewhere is refused, unless --force is given.",
+			"The first feed of a log is created automatically. Any other must exist, or be created with --create: otherwise a\n" +
+			"mistyped name would send the whole log again. A feed records the scheme and host that its messages go to. A relay that\n" +
+			"would send them elsewhere is refused, unless --force is given.",
 		Example: "  postrider relay --to stdout: | jq .type\n" +
 			"  postrider relay --to nats://localhost:4222 --set format=raw\n" +
 			"  postrider relay --config postrider.yaml --feed default,audit\n" +
@@ -68,7 +68,7 @@ func (a *app) relayCommand() *cobra.Command {
 	return cmd
 }
 
-// relayToURL serves one feed of the database that the flags name.
+// relayToURL serves one feed of the database of the flags.
 func (a *app) relayToURL(cmd *cobra.Command, o relayOptions, env *relay.Environment) error {
 	if o.file != "" {
 		return usagef("--to and --config contradict each other: the file %s names the destinations itself", o.file)
@@ -86,7 +86,7 @@ func (a *app) relayToURL(cmd *cobra.Command, o relayOptions, env *relay.Environm
 	said := func(key string) bool { return cmd.Flags().Changed(strings.ReplaceAll(key, "_", "-")) }
 	if said("retry_pauses") {
 		if said("retry_first") || said("retry_most") {
-			return usagef("--retry-pauses and --retry-first or --retry-most contradict each other: a list says every pause")
+			return usagef("--retry-pauses and --retry-first or --retry-most contradict each other: a list sets every pause")
 		}
 		o.Retry.First, o.Retry.Most = 0, 0
 		if !said("retry_attempts") {
@@ -126,7 +126,7 @@ func (a *app) relayToURL(cmd *cobra.Command, o relayOptions, env *relay.Environm
 	return a.serve(cmd.Context(), s)
 }
 
-// parseSet reads the values of --set.
+// parseSet parses the values of --set.
 func parseSet(set []string) (map[string]string, error) {
 	options := make(map[string]string, len(set))
 	for _, pair := range set {
@@ -139,14 +139,14 @@ func parseSet(set []string) (map[string]string, error) {
 	return options, nil
 }
 
-// relayFile serves the feeds of a file, or those of them that --feed names.
+// relayFile serves the feeds of a file, or those that --feed names.
 func (a *app) relayFile(cmd *cobra.Command, o relayOptions, env *relay.Environment) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	path, said := configPath(o.file)
 	if _, err := os.Stat(path); !said && errors.Is(err, os.ErrNotExist) {
-		return hintedError{usagef("where to? neither --to nor --config is given, and there is no %s", defaultConfig),
+		return hintedError{usagef("no destination: neither --to nor --config is set, and there is no %s", defaultConfig),
 			"to look at the messages: " + a.next("messages tail")}
 	}
 	if len(o.set) > 0 {
@@ -155,7 +155,7 @@ func (a *app) relayFile(cmd *cobra.Command, o relayOptions, env *relay.Environme
 	var errs []error
 	for _, flag := range slices.Sorted(maps.Keys(inFile)) {
 		if cmd.Flags().Changed(flag) {
-			errs = append(errs, fmt.Errorf("--%s and --config contradict each other: the file %s says it as %s", flag, path, inFile[flag]))
+			errs = append(errs, fmt.Errorf("--%s and --config contradict each other: the file %s sets it in %s", flag, path, inFile[flag]))
 		}
 	}
 	if len(errs) > 0 {

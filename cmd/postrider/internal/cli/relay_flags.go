@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// relayOptions are the flags of "postrider relay".
+// relayOptions holds the flags of "postrider relay".
 type relayOptions struct {
 	relay.Config
 	file      string
@@ -25,19 +25,19 @@ type relayOptions struct {
 	force     bool
 	logFormat string
 	logLevel  slog.Level
-	tracing   *tracing     // not a flag: the environment says it
-	origin    feeds.Origin // what from says
+	tracing   *tracing     // not a flag: configured by the environment
+	origin    feeds.Origin // the parsed value of from
 }
 
-// parseFrom reads --from, which goes with --create and a feed.
+// parseFrom parses --from, which requires --create and a feed.
 func (o *relayOptions) parseFrom() (feeds.Origin, error) {
 	switch {
 	case !o.create && o.from != "":
-		return feeds.Origin{}, usagef("--from says where a new feed begins: add --create")
+		return feeds.Origin{}, usagef("--from is for a new feed: add --create")
 	case o.create && o.from == "":
-		return feeds.Origin{}, usagef("where does the new feed begin? Add --from now, --from oldest or --from TIME")
+		return feeds.Origin{}, usagef("--create needs the position where the new feed begins: add --from now, --from oldest or --from TIME")
 	case o.create && len(o.feeds) == 0:
-		return feeds.Origin{}, usagef("which feed? Add --feed NAME")
+		return feeds.Origin{}, usagef("--create needs the name of the feed: add --feed NAME")
 	case !o.create:
 		return feeds.Origin{}, nil
 	}
@@ -65,7 +65,7 @@ func (o *relayOptions) addFlags(flags *pflag.FlagSet) {
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 
 	defaults := relay.Config{}.WithDefaults()
-	flags.DurationVar(&o.Lease, "lease", defaults.Lease, "how long the shards of a relay that has died stay with it")
+	flags.DurationVar(&o.Lease, "lease", defaults.Lease, "how long a relay that has died keeps its shards")
 	flags.IntVar(&o.BatchSize, "batch", defaults.BatchSize, "most messages in one call of the destination")
 	flags.IntVar(&o.Memory, "memory", defaults.Memory, "about how many bytes of messages are held")
 	flags.IntVar(&o.ReadAhead, "read-ahead", defaults.ReadAhead, "most messages of a shard that are read and not confirmed")
@@ -74,20 +74,20 @@ func (o *relayOptions) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.SettleInterval, "settle-interval", defaults.SettleInterval, "time between two records of progress")
 	flags.DurationVar(&o.BalanceInterval, "balance-interval", defaults.BalanceInterval, "time between two checks of the fair share of shards")
 	flags.DurationVar(&o.PublishTimeout, "publish-timeout", defaults.PublishTimeout, "longest call of the destination")
-	flags.DurationVar(&o.Outage.First, "outage-first", defaults.Outage.First, "pause after a first failure that is no message's fault; it doubles with each")
-	flags.DurationVar(&o.Outage.Most, "outage-most", defaults.Outage.Most, "longest such pause")
-	flags.StringVar(&o.Order, "order", defaults.Order, "strict: nothing overtakes a message that fails; skip: the later messages of its key do")
-	flags.IntVar(&o.Retry.Attempts, "retry-attempts", defaults.Retry.Attempts, "how often a message that fails by its own fault is sent")
-	flags.DurationVar(&o.Retry.First, "retry-first", defaults.Retry.First, "pause of such a message after the first attempt; it doubles with each")
-	flags.DurationVar(&o.Retry.Most, "retry-most", defaults.Retry.Most, "longest pause between two such attempts")
-	flags.DurationSliceVar(&o.Retry.Pauses, "retry-pauses", nil, "the pauses of such a message one by one, instead of first and most")
-	flags.DurationVar(&o.Retry.MaxAge, "retry-max-age", 0, "how long after its first failure such a message is still sent; 0: no limit")
+	flags.DurationVar(&o.Outage.First, "outage-first", defaults.Outage.First, "backoff after the first failure that no message has caused; doubles with each further one")
+	flags.DurationVar(&o.Outage.Most, "outage-most", defaults.Outage.Most, "longest such backoff")
+	flags.StringVar(&o.Order, "order", defaults.Order, "strict: later messages of a key wait for one that fails; skip: they overtake it")
+	flags.IntVar(&o.Retry.Attempts, "retry-attempts", defaults.Retry.Attempts, "attempts of a message that fails for a reason of its own")
+	flags.DurationVar(&o.Retry.First, "retry-first", defaults.Retry.First, "backoff of such a message after the first attempt; doubles with each further one")
+	flags.DurationVar(&o.Retry.Most, "retry-most", defaults.Retry.Most, "longest backoff between two such attempts")
+	flags.DurationSliceVar(&o.Retry.Pauses, "retry-pauses", nil, "the backoffs of such a message one by one, instead of first and most")
+	flags.DurationVar(&o.Retry.MaxAge, "retry-max-age", 0, "how long after its first failure such a message is still retried; 0: no limit")
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", defaults.DrainTimeout, "how long a stop waits for what is in flight")
 	flags.DurationVar(&o.Canary, "canary", 5*time.Second, "time between two canaries, which prove that messages would arrive; 0: none")
 	flags.DurationVar(&o.MaintainInterval, "maintain-interval", defaults.MaintainInterval, "time between two rounds of housekeeping")
 }
 
-// inFile says where a file has what a flag says. These flags go with --to only.
+// inFile maps each flag that requires --to to its key in a configuration file.
 var inFile = map[string]string{
 	"dsn":      "databases.NAME.url",
 	"schema":   "databases.NAME.schema",

@@ -131,7 +131,7 @@ func TestRelayFlagsThatContradict(t *testing.T) {
 	for line, want := range map[string]string{
 		"--to discard: --retry-pauses 1s,5s --retry-most 1m":                          "--retry-pauses and --retry-first or --retry-most contradict each other",
 		"--to discard: --order loose --retry-attempts -1":                             `Order is "loose"`,
-		"--config " + writeConfig(t, smallConfig) + " --order skip --retry-pauses 1s": "says it as feeds.NAME.order",
+		"--config " + writeConfig(t, smallConfig) + " --order skip --retry-pauses 1s": "sets it in feeds.NAME.order",
 	} {
 		r := offline(t, append([]string{"relay"}, strings.Fields(line)...)...)
 		if r.code != exitUsage || !strings.Contains(r.err, want) {

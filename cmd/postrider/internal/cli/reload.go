@@ -12,14 +12,14 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 )
 
-// reloader is what it takes to read the routes again.
+// reloader reloads the routes of a configuration file.
 type reloader struct {
 	path    string
 	file    *config.File // that is in use
 	signals <-chan os.Signal
 }
 
-// reloadOnSignal reads the file again at each signal, until ctx ends.
+// reloadOnSignal reloads the file at each signal, until ctx ends.
 func (a *app) reloadOnSignal(ctx context.Context, s *service) {
 	var inspections sync.WaitGroup
 	defer inspections.Wait()
@@ -39,7 +39,7 @@ func (a *app) reloadOnSignal(ctx context.Context, s *service) {
 			err = errors.New(count(len(mistakes), "mistake"))
 		}
 		if err != nil {
-			s.log.Error("relay: nothing was reloaded; going on as before", "file", s.reload.path, "because", a.scrub(err.Error()))
+			s.log.Error("relay: reload failed; the previous routes stay in use", "file", s.reload.path, "because", a.scrub(err.Error()))
 			continue
 		}
 		s.log.Info("relay: reloaded", "file", s.reload.path, "new routes", strings.Join(changed.feeds, ","))
@@ -49,27 +49,28 @@ func (a *app) reloadOnSignal(ctx context.Context, s *service) {
 	}
 }
 
-// reloaded is what a new file has changed.
+// reloaded is the result of a reload.
 type reloaded struct {
 	feeds        []string
-	destinations []*openDestination // that are new
+	destinations []*openDestination // new ones
 }
 
-// restartError is for what a running process cannot change.
+// restartError names changes that need a restart.
 type restartError struct{ parts []string }
 
 func (e restartError) Error() string { return "a restart is needed for " + strings.Join(e.parts, ", ") }
 
-// newRoutes is a feed and where it will lead.
+// newRoutes is a feed with its new routes.
 type newRoutes struct {
 	feed  *servedFeed
 	table *route.Table
 	to    []*openDestination
 }
 
-// reloadRoutes puts the routes of the file into use: all of them, or none.
+// reloadRoutes applies the routes of the file: all of them, or none.
 func (a *app) reloadRoutes(s *service) (done reloaded, err error) {
-	// One of its own, because it keeps the addresses that it finds while others read those in use.
+	// Use a separate app: loadConfig records addresses in its app, while other goroutines read
+	// those of a.
 	reader := &app{streams: a.streams, db: a.db}
 	next, err := reader.loadConfig(s.reload.path, false)
 	if err != nil {
@@ -83,7 +84,7 @@ func (a *app) reloadRoutes(s *service) (done reloaded, err error) {
 	defer s.mu.Unlock()
 	opened := len(s.destinations)
 	defer func() {
-		if err != nil { // what nobody leads to is not kept
+		if err != nil { // close new destinations, which no route uses
 			for _, d := range s.destinations[opened:] {
 				err = errors.Join(err, d.pub.Close())
 			}
@@ -108,7 +109,7 @@ func (a *app) reloadRoutes(s *service) (done reloaded, err error) {
 	}
 	for _, p := range plans {
 		if err := p.feed.router.Replace(p.table, publishers(p.feed.cfg.Feed, p.to)); err != nil {
-			return done, err // cannot be: its destinations are there
+			return done, err // cannot happen: all destinations are open
 		}
 		p.feed.to = p.to
 		done.feeds = append(done.feeds, p.feed.cfg.Feed)

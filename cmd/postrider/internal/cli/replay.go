@@ -14,13 +14,13 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// replaying is what a command that starts replays has done, or would do.
+// replaying is the result of a command that starts replays, or of its dry run.
 type replaying struct {
 	Done   bool        `json:"done"`
-	Count  int         `json:"count"`          // messages sent or, as long as nothing is done, found
-	More   bool        `json:"more,omitempty"` // there are more than were counted
+	Count  int         `json:"count"`          // messages sent, or, before that, found
+	More   bool        `json:"more,omitempty"` // counting stopped at a limit
 	Sample []listed    `json:"sample"`
-	Jobs   []replayJob `json:"jobs"` // one for each ID, or one for all
+	Jobs   []replayJob `json:"jobs"` // one per ID, or one for all
 }
 
 func (a *app) replayCommand() *cobra.Command {
@@ -28,15 +28,15 @@ func (a *app) replayCommand() *cobra.Command {
 		Use:   "replay {ID... | --all}",
 		Short: "Replay delivered messages, or manage replays",
 		Long: "Sends messages again that a feed has delivered and the log still holds, each once, in the order of the log. This\n" +
-			"process hands them to the relays; an interrupt leaves the replay paused. Consumers see the same IDs again.\n\n" +
+			"process queues them for the relays; an interrupt leaves the replay paused. Consumers see the same IDs again.\n\n" +
 			"--json prints an object with: done, count, more, sample, jobs; jobs have the fields of \"replay ls\".",
 		Example: "  postrider replay --all --feed orders --since 2h --rate 100 --dry-run\n" +
 			"  postrider replay --all --feed orders --type order.placed --since 2h --reason 'consumer lost them' --yes\n" +
 			"  postrider replay ls",
 	})
 	cmd.AddCommand(a.replayListCommand(), a.replayShowCommand(), a.replayResumeCommand(),
-		a.replaySetCommand("pause", "paused", "Stop handing messages of a replay to the relays"),
-		a.replaySetCommand("cancel", "cancelled", "End a replay; what was sent stays sent"))
+		a.replaySetCommand("pause", "paused", "Pause a replay"),
+		a.replaySetCommand("cancel", "cancelled", "Cancel a replay; messages that were sent stay sent"))
 	return cmd
 }
 
@@ -44,9 +44,9 @@ func (a *app) deadReplayCommand() *cobra.Command {
 	return a.startReplayCommand(true, &cobra.Command{
 		Use:   "replay {ID... | --all}",
 		Short: "Send dead letters again",
-		Long: "Sends dead letters again, with all their attempts ahead of them. This process hands them to the relays, at a rate\n" +
-			"if one is given; an interrupt leaves the replay paused. With --all these are the dead ones that match, without it\n" +
-			"also parked ones.\n\n" +
+		Long: "Sends dead letters again, with a full set of attempts. This process queues them for the relays, at the given rate if\n" +
+			"there is one; an interrupt leaves the replay paused. With --all it sends dead messages that match, with IDs also parked\n" +
+			"ones.\n\n" +
 			"--json prints an object with: done, count, more, sample, jobs; jobs have the fields of \"replay ls\".",
 		Example: "  postrider dead replay 01890a5d-ac96-774b-bcce-b302099a8057\n" +
 			"  postrider dead replay --all --error timeout --rate 100 --reason 'consumer fixed' --yes",
@@ -64,7 +64,7 @@ func (a *app) startReplayCommand(dead bool, cmd *cobra.Command) *cobra.Command {
 		f.addError(cmd)
 		f.addStatus(cmd, deadStatuses)
 	} else {
-		cmd.Flags().BoolVar(&r.Force, "force", false, "also messages that are older than what consumers remember")
+		cmd.Flags().BoolVar(&r.Force, "force", false, "also messages that are older than the inbox window of consumers")
 	}
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -109,7 +109,7 @@ func (a *app) startReplays(ctx context.Context, d replayer, c change, r admin.Re
 		}
 		if n == 0 && !filter.ID.IsZero() {
 			if r.Dead {
-				return a.notSetAside(filter.ID)
+				return a.notDeferred(filter.ID)
 			}
 			return hintedError{
 				wordedError{admin.ErrNoMessage, fmt.Sprintf("feed %s has not delivered message %s, or the log does not hold it", filter.Feed, filter.ID)},
@@ -156,10 +156,11 @@ func (a *app) startReplays(ctx context.Context, d replayer, c change, r admin.Re
 	return a.reportReplays(plan)
 }
 
-// countedAtMost is how many messages of the log are counted before somebody is asked: the log can be long.
+// countedAtMost is the maximum number of messages that are counted before the confirmation, because
+// the log can be long.
 const countedAtMost = 10_000
 
-// countReplay returns how many messages a replay would send, and some of them.
+// countReplay returns how many messages a replay would send, and a sample of them.
 func countReplay(ctx context.Context, d replayer, dead bool, filter admin.Filter, samples int) (n int, more bool, sample []listed, err error) {
 	if dead {
 		n, sample, err = countDeadLetters(ctx, d, filter, samples)
@@ -167,7 +168,7 @@ func countReplay(ctx context.Context, d replayer, dead bool, filter admin.Filter
 	}
 	filter.Statuses = []feeds.Status{feeds.StatusPublished}
 	all, more, err := readLog(ctx, d, filter, countedAtMost)
-	if err == nil && len(all) == 0 && !filter.ID.IsZero() { // or a dead letter whose content is in the log
+	if err == nil && len(all) == 0 && !filter.ID.IsZero() { // it may be a dead letter whose content is in the log
 		var found []feeds.Deferred
 		found, err = d.List(ctx, admin.Filter{Feed: filter.Feed, ID: filter.ID}, nil, 1)
 		if len(found) == 1 && found[0].Bare {
@@ -177,7 +178,7 @@ func countReplay(ctx context.Context, d replayer, dead bool, filter admin.Filter
 	return len(all), more, all[:min(max(samples, 0), len(all))], err
 }
 
-// atLeast is a number of messages that may not be all.
+// atLeast describes a number of messages that may be incomplete.
 func atLeast(n int, more bool) string {
 	if more {
 		return fmt.Sprintf("more than %d messages", n)
@@ -201,9 +202,10 @@ func (a *app) reportReplays(r replaying) error {
 	return a.list(r.Sample, false)
 }
 
-// runReplay hands the messages of a job to the relays. Interrupted, it leaves the job for later.
+// runReplay queues the messages of a job for the relays. If it is interrupted, it leaves the job
+// paused.
 func (a *app) runReplay(ctx context.Context, d replayer, job admin.Job) (admin.Job, error) {
-	resume := "to go on: " + a.next("replay resume", strconv.FormatInt(job.ID, 10))
+	resume := "to resume: " + a.next("replay resume", strconv.FormatInt(job.ID, 10))
 	start := time.Now()
 	ended, err := d.RunReplay(ctx, job.ID, func(j admin.Job) { a.progress(bar(j, job.Sent, time.Since(start))) })
 	a.progress("")
@@ -219,16 +221,16 @@ func (a *app) runReplay(ctx context.Context, d replayer, job admin.Job) (admin.J
 	case err != nil:
 		return job, hintedError{err, resume}
 	case ended.Missing > 0:
-		return ended, fmt.Errorf("replay %d has ended without %s: the log holds them no more", job.ID, phrase.Quantity(ended.Missing, "message", "messages"))
+		return ended, fmt.Errorf("replay %d has ended without %s that the log no longer holds", job.ID, phrase.Quantity(ended.Missing, "message", "messages"))
 	case ended.State != "done":
-		return ended, hintedError{fmt.Errorf("somebody has set replay %d to %s", job.ID, ended.State), "for its state: " + a.next("replay show", strconv.FormatInt(job.ID, 10))}
+		return ended, hintedError{fmt.Errorf("an operator has set replay %d to %s", job.ID, ended.State), "for its state: " + a.next("replay show", strconv.FormatInt(job.ID, 10))}
 	}
-	a.notef("replay %d: %s handed over in %s; what became of them: %s", job.ID, phrase.Quantity(ended.Sent-job.Sent, "message", "messages"),
+	a.notef("replay %d: %s queued in %s; for the result: %s", job.ID, phrase.Quantity(ended.Sent-job.Sent, "message", "messages"),
 		time.Since(start).Round(10*time.Millisecond), a.next("replay show", strconv.FormatInt(job.ID, 10)))
 	return d.Job(ctx, job.ID)
 }
 
-// bar is a line that shows how far a replay has come.
+// bar returns the progress bar of a replay.
 func bar(j admin.Job, before int, elapsed time.Duration) string {
 	const width = 30
 	part := 1.0

@@ -10,11 +10,11 @@ import (
 	"github.com/postrider/postrider/admin"
 )
 
-// replayJob is a replay, in the lists of "replay".
+// replayJob is a replay in the JSON output.
 type replayJob struct {
 	ID        int64        `json:"id"`
 	State     string       `json:"state"` // running, paused, done or cancelled
-	Dead      bool         `json:"dead"`  // of dead letters; otherwise of the log
+	Dead      bool         `json:"dead"`  // of dead letters; false: of delivered messages
 	Filter    admin.Filter `json:"filter"`
 	Rate      int          `json:"rate"` // messages a second; 0: no limit
 	Who       string       `json:"who"`
@@ -22,7 +22,7 @@ type replayJob struct {
 	Created   time.Time    `json:"created"`
 	Finished  time.Time    `json:"finished,omitzero"`
 	Total     int          `json:"total"`
-	Sent      int          `json:"sent"` // handed to the relays
+	Sent      int          `json:"sent"` // queued for the relays
 	Delivered int          `json:"delivered"`
 	Failed    int          `json:"failed"`
 }
@@ -38,7 +38,7 @@ func jobsOf(found ...admin.Job) []replayJob {
 	return all
 }
 
-// reportJob prints one replay.
+// reportJob prints a replay.
 func (a *app) reportJob(j admin.Job) error {
 	if a.asJSON {
 		return a.json(jobsOf(j)[0])
@@ -120,7 +120,7 @@ func (a *app) replayResumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume NUMBER",
 		Short: "Resume a replay that is paused or was interrupted",
-		Long: "Goes on with a replay where it was, in this process, until it is at its end.\n\n" +
+		Long: "Continues a replay from where it was, in this process, until it is complete.\n\n" +
 			"--json prints an object with the fields of \"replay ls\".",
 		Example: "  postrider replay resume 7",
 		Args:    named("number of a replay"),
@@ -144,7 +144,7 @@ func (a *app) replaySetCommand(name, state, short string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     name + " NUMBER",
 		Short:   short,
-		Long:    short + ". The process that runs it ends.\n\n--json prints an object with the fields of \"replay ls\".",
+		Long:    short + ". The process that runs it exits.\n\n--json prints an object with the fields of \"replay ls\".",
 		Example: "  postrider replay " + name + " 7 --reason 'consumer is overloaded'",
 		Args:    named("number of a replay"),
 		RunE: a.onJob(func(ctx context.Context, d replayer, job admin.Job) error {
@@ -166,7 +166,7 @@ func (a *app) replaySetCommand(name, state, short string) *cobra.Command {
 	return cmd
 }
 
-// onJob is the RunE of a command on one replay.
+// onJob returns the RunE of a command on one replay.
 func (a *app) onJob(f func(ctx context.Context, d replayer, job admin.Job) error) func(*cobra.Command, []string) error {
 	return a.onReplays(func(ctx context.Context, d replayer, args []string) error {
 		id, err := strconv.ParseInt(args[0], 10, 64)

@@ -9,8 +9,8 @@ import (
 	"github.com/postrider/postrider/internal/phrase"
 )
 
-// retryDead sends dead letters again where there are no jobs: what is done to each is the same, but nobody remembers how far it has
-// come when it is interrupted.
+// retryDead sends dead letters again with an engine that has no replay jobs. An interrupted run
+// does not record its progress.
 func (a *app) retryDead(ctx context.Context, d operator, c change, rate int, filters []admin.Filter) error {
 	plan := replaying{Sample: []listed{}, Jobs: []replayJob{}}
 	counts := make([]int, len(filters))
@@ -20,7 +20,7 @@ func (a *app) retryDead(ctx context.Context, d operator, c change, rate int, fil
 			return err
 		}
 		if n == 0 && !filter.ID.IsZero() {
-			return a.notSetAside(filter.ID)
+			return a.notDeferred(filter.ID)
 		}
 		counts[i], plan.Count, plan.Sample = n, plan.Count+n, append(plan.Sample, sample...)
 	}
@@ -38,7 +38,7 @@ func (a *app) retryDead(ctx context.Context, d operator, c change, rate int, fil
 	}
 	plan.Count = 0
 	for i, filter := range filters {
-		n, err := retryAt(ctx, d, c.by(), rate, filter, counts[i]) // not those that have come, or come back, since the user was asked
+		n, err := retryAt(ctx, d, c.by(), rate, filter, counts[i]) // at most as many as the user has confirmed
 		if plan.Count += n; err != nil {
 			a.notef("done to %s before this:", phrase.Quantity(plan.Count, "message", "messages"))
 			return err
@@ -52,7 +52,7 @@ func (a *app) retryDead(ctx context.Context, d operator, c change, rate int, fil
 	return err
 }
 
-// retryAt sends messages, so many a second; 0 is no limit.
+// retryAt retries messages at a rate per second; 0 is no limit.
 func retryAt(ctx context.Context, d operator, by admin.By, rate int, filter admin.Filter, count int) (sent int, err error) {
 	for sent < count {
 		most := count - sent

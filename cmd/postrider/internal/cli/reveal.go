@@ -14,23 +14,23 @@ import (
 	"github.com/postrider/postrider/admin/console/redact"
 )
 
-// revealHelp is part of the help of commands with the flags.
-const revealHelp = "What console.redact of the configuration file names is not shown, nor are\n" +
-	"headers whose names say that they are secret: --reveal shows them, and is recorded.\n\n"
+// revealHelp is the help of the flag --reveal.
+const revealHelp = "Values that console.redact of the configuration file lists are hidden, and so\n" +
+	"are headers with secret-looking names: --reveal shows them, and the audit log records it.\n\n"
 
-// reveal holds the flags of a command that shows what messages carry.
+// reveal holds the flags of a command that shows the content of messages.
 type reveal struct {
 	change
 	all   bool
-	rules *redact.Rules // what is hidden; nil with all
+	rules *redact.Rules // nil with --reveal
 }
 
 func (r *reveal) addFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&r.all, "reveal", false, "show also what console.redact and names of headers say is secret; it is recorded")
+	cmd.Flags().BoolVar(&r.all, "reveal", false, "also show values hidden by console.redact or the names of headers; the audit log records it")
 	r.addReason(cmd)
 }
 
-// begin finds out what is hidden.
+// begin loads the redaction rules.
 func (r *reveal) begin(a *app) (err error) {
 	if !r.all {
 		r.rules, err = a.redaction()
@@ -38,7 +38,7 @@ func (r *reveal) begin(a *app) (err error) {
 	return err
 }
 
-// show returns a message with what it carries, as far as it may be shown. What would show more is recorded first.
+// show returns a message with its content, redacted. With --reveal it records the access first.
 func (r *reveal) show(ctx context.Context, d operator, row listed, m *postrider.Message) (shown, error) {
 	if r.all {
 		if err := d.Reveal(ctx, r.by(), row.Feed, m.ID); err != nil {
@@ -56,12 +56,12 @@ func (a *app) redaction() (*redact.Rules, error) {
 	}
 	f, err := a.useConfig(path, false)
 	if err != nil {
-		return nil, err // what is not to be shown is not known
+		return nil, err // do not show anything without the rules
 	}
 	return redact.New(f.Console.Redact)
 }
 
-// put adds headers and payload. Without rules they are as they are stored.
+// put sets headers and payload. Without rules it does not redact them.
 func (c *content) put(m *postrider.Message, rules *redact.Rules) {
 	c.Headers, c.Size = m.Headers, len(m.Payload)
 	payload := m.Payload
@@ -82,7 +82,8 @@ func (c *content) put(m *postrider.Message, rules *redact.Rules) {
 	}
 }
 
-// redactRecords hides in records what the rules hide. A payload of which nothing is hidden stays whole: it may be the only copy.
+// redactRecords applies the rules to audit records. A payload that is not affected stays complete:
+// the record may be its only copy.
 func redactRecords(all []admin.Entry, rules *redact.Rules) {
 	for i := range all {
 		for _, kept := range []*map[string]any{&all[i].Before, &all[i].After} {
@@ -95,7 +96,7 @@ func redactRecords(all []admin.Entry, rules *redact.Rules) {
 	}
 }
 
-// redactedJSON is JSON without what the rules hide. What is too long to be shown becomes a string.
+// redactedJSON applies the rules to JSON. A value that is too long to be shown becomes a string.
 func redactedJSON(raw json.RawMessage, rules *redact.Rules) json.RawMessage {
 	if rules.Empty() || len(raw) == 0 {
 		return raw
@@ -104,6 +105,6 @@ func redactedJSON(raw json.RawMessage, rules *redact.Rules) json.RawMessage {
 	if json.Valid([]byte(view.Text)) {
 		return json.RawMessage(view.Text)
 	}
-	text, _ := json.Marshal(view.Text) // text always can be
+	text, _ := json.Marshal(view.Text) // strings always marshal
 	return text
 }

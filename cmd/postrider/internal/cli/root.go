@@ -9,17 +9,17 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 )
 
-// app is what all commands share.
+// app is the state that all commands share.
 type app struct {
 	streams
 	db      database
-	others  []*database       // that a configuration file names
-	lines   *stdout.Publisher // what relays print; nil until one does
+	others  []*database       // databases of a configuration file
+	lines   *stdout.Publisher // shared by stdout destinations; nil until one is open
 	asJSON  bool
-	colours bool // whoever reads the output wants them
+	colours bool // out is a terminal with colours
 }
 
-// scrub takes the passwords of all databases that are known out of a text.
+// scrub removes the passwords of all known databases from a text.
 func (a *app) scrub(text string) string {
 	text = a.db.scrub(text)
 	for _, d := range a.others {
@@ -28,7 +28,7 @@ func (a *app) scrub(text string) string {
 	return text
 }
 
-// newRoot builds the whole command line, and what its commands share.
+// newRoot builds the command tree and its shared state.
 func newRoot(s streams) (*cobra.Command, *app) {
 	a := &app{streams: s, colours: wantsColour(s)}
 	root := group(&cobra.Command{
@@ -38,7 +38,7 @@ func newRoot(s streams) (*cobra.Command, *app) {
 			"committed.\n\n" +
 			"Data goes to the standard output, everything else to the standard error. Exit codes: 0 done, 1 failure or something\n" +
 			"needs attention, 2 wrong usage, 5 the schema is missing or has another version, 6 the database cannot be reached,\n" +
-			"130 interrupted. Colours are left out where NO_COLOR is set. $POSTRIDER_ACTOR is who does it, for the record; default:\n" +
+			"130 interrupted. NO_COLOR turns colours off. $POSTRIDER_ACTOR is the operator's name in the audit log; default:\n" +
 			"user@host.",
 		Example: "  export DATABASE_URL=postgres://app@localhost/app\n" +
 			"  postrider migrate up\n" +
@@ -69,7 +69,7 @@ func newRoot(s streams) (*cobra.Command, *app) {
 	return root, a
 }
 
-// group makes cmd a command that only has commands below it, and that helps whoever misses them.
+// group makes cmd a command that only has subcommands, and suggests similar names for unknown ones.
 func group(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -87,7 +87,7 @@ func group(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// noArguments refuses what would otherwise be ignored.
+// noArguments refuses arguments instead of ignoring them.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef("%s takes no arguments, but got %q", cmd.CommandPath(), args[0])

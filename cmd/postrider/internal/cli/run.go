@@ -1,4 +1,4 @@
-// Package cli is the command line: one file a noun, such as feeds, messages and dead letters.
+// Package cli implements the command line. Most files implement one subcommand.
 package cli
 
 import (
@@ -12,13 +12,14 @@ import (
 	"github.com/postrider/postrider/internal/cgroup"
 )
 
-// Main runs the command line of the process and returns its exit code. version and commit are those of a release, or empty.
+// Main runs the command line of the process and returns its exit code. The version and commit are
+// those of a release, or empty.
 func Main(version, commit string) int {
 	release.version, release.commit = version, commit
 	return run()
 }
 
-// run lets the first signal end the command cleanly and the second one at once.
+// run stops the command cleanly at the first signal, and at once at the second.
 func run() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -28,7 +29,7 @@ func run() int {
 	go func() {
 		<-signals
 		if s.watches {
-			s.notef("stopping; once more to stop at once")
+			s.notef("stopping; interrupt again to stop immediately")
 		}
 		cancel()
 		<-signals
@@ -38,8 +39,8 @@ func run() int {
 	return execute(ctx, s, os.Args[1:])
 }
 
-// limitMemory has garbage collected before the process meets the limit of its control group, unless GOMEMLIMIT says when. A quarter
-// is left for the pages of the program and what the system keeps for its connections.
+// limitMemory sets the soft memory limit to three quarters of the control group's limit, unless
+// GOMEMLIMIT is set. The last quarter is for the program's pages and the kernel's socket buffers.
 func limitMemory() {
 	if limit := cgroup.MemoryLimit(); os.Getenv("GOMEMLIMIT") == "" && limit < math.MaxInt64 {
 		debug.SetMemoryLimit(limit / 4 * 3)

@@ -19,20 +19,20 @@ func (a *app) sagaCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "saga",
 		Short: "List sagas, and retry, compensate or skip stuck ones",
-		Long: "A saga is work of several steps, each with a compensation that undoes it. One whose compensation fails too often is\n" +
-			"stuck: it is tried again, slowly, and somebody should look at it.",
+		Long: "A saga is work of several steps, each with a compensation that undoes it. A saga whose compensation fails too often is\n" +
+			"stuck: it is retried slowly, and needs an operator.",
 		Example: "  postrider saga ls --status stuck\n" +
 			"  postrider saga show trip-7\n" +
 			"  postrider saga retry --all --name book-trip --status stuck --reason 'bank is back'",
 	})
 	cmd.AddCommand(a.sagaListCommand(), a.sagaShowCommand(),
-		a.sagaActCommand(saga.ActRetry, "Try steps that have failed or are stuck now, with all their attempts ahead of them"),
-		a.sagaActCommand(saga.ActCompensate, "Give up sagas that are under way, and undo what they have done"),
-		a.sagaActCommand(saga.ActSkip, "Leave out steps that fail, wait or are stuck; what they would have done is yours to do"))
+		a.sagaActCommand(saga.ActRetry, "Retry failed or stuck steps now, with a full set of attempts"),
+		a.sagaActCommand(saga.ActCompensate, "Give up running sagas, and undo what they have done"),
+		a.sagaActCommand(saga.ActSkip, "Skip steps that fail, wait or are stuck; do their work by hand"))
 	return cmd
 }
 
-// onSagas is the RunE of a command that needs nothing but the sagas and its arguments.
+// onSagas returns the RunE of a command that needs only the sagas and its arguments.
 func (a *app) onSagas(f func(ctx context.Context, s saga.Admin, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		pool, err := a.db.open(cmd.Context())
@@ -55,7 +55,7 @@ func (a *app) onSagas(f func(ctx context.Context, s saga.Admin, args []string) e
 	}
 }
 
-// sagaFlags are the flags that choose sagas.
+// sagaFlags are the flags that select sagas.
 type sagaFlags struct {
 	name      string
 	statuses  []string
@@ -72,7 +72,8 @@ func (f *sagaFlags) addFlags(cmd *cobra.Command) {
 
 func (f *sagaFlags) narrows() bool { return f.olderThan != "" || len(f.statuses) > 0 }
 
-// parse returns the filter, with the statuses from the flags or, without any, those given. It reports all mistakes at once.
+// parse returns the filter. Without --status it has the statuses of otherwise. It reports all
+// mistakes at once.
 func (f *sagaFlags) parse(now time.Time, otherwise []saga.Status) (saga.Filter, error) {
 	filter := saga.Filter{Name: f.name, Statuses: otherwise}
 	var errs []error
@@ -109,8 +110,8 @@ func (a *app) sagaListCommand() *cobra.Command {
 	var wide bool
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List sagas, those started last first",
-		Long: "Lists sagas, those started last first.\n\n" +
+		Short: "List sagas, newest first",
+		Long: "Lists sagas, newest first.\n\n" +
 			"--json prints an array of objects with: name, id, status, version, cause, started, updated, deadline, finished.",
 		Example: "  postrider saga ls --status running,waiting --older-than 1h\n" +
 			"  postrider saga ls --name book-trip --status stuck --json",
@@ -133,13 +134,13 @@ func (a *app) sagaListCommand() *cobra.Command {
 	return cmd
 }
 
-// readSagas returns up to limit sagas that match, and whether there are more.
+// readSagas returns up to limit matching sagas, and reports whether there are more.
 func readSagas(ctx context.Context, s saga.Admin, filter saga.Filter, limit int) (all []saga.Instance, more bool, err error) {
 	var after *saga.Instance
 	for {
 		page := pageSize
 		if limit > 0 {
-			page = min(page, limit-len(all)+1) // one more tells whether there are more
+			page = min(page, limit-len(all)+1) // one more than needed, to see if there are more
 		}
 		found, err := s.List(ctx, filter, after, page)
 		if err != nil {
@@ -169,7 +170,7 @@ func (a *app) listSagas(all []saga.Instance, wide bool) error {
 	return a.listing([]string{"NAME", "ID", "STATUS", "STARTED", "CHANGED", "GIVEN UP BECAUSE"}, rows, "STATUS", sagaColour)
 }
 
-// sagaColour is how urgent a status is.
+// sagaColour returns the colour of a status, by urgency.
 func sagaColour(status string) int {
 	switch saga.Status(status) {
 	case saga.Stuck:
@@ -183,7 +184,7 @@ func sagaColour(status string) int {
 	}
 }
 
-// noSaga says that there is none of an ID.
+// noSaga returns the error for an unknown ID.
 func (a *app) noSaga(id string) error {
 	return hintedError{wordedError{saga.ErrNotFound, "there is no saga " + phrase.ShellWord(id)}, "for the list: " + a.next("saga ls")}
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/postrider/postrider/saga"
 )
 
-// sagaActed is what was done to sagas, or would be.
+// sagaActed is the result of a change to sagas, or of its dry run.
 type sagaActed struct {
 	Action saga.Act        `json:"action"`
 	Done   bool            `json:"done"`
 	Count  int             `json:"count"`
-	Sample []saga.Instance `json:"sample"` // of those concerned, before
+	Sample []saga.Instance `json:"sample"` // of the affected sagas, before the change
 }
 
 func (a *app) sagaActCommand(act saga.Act, short string) *cobra.Command {
@@ -29,7 +29,7 @@ func (a *app) sagaActCommand(act saga.Act, short string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   name + " {ID... | --all}",
 		Short: short,
-		Long: short + ".\nA step that is running at that moment is left as it is.\n\n" +
+		Long: short + ".\nSteps that are running at that moment are not changed.\n\n" +
 			"--json prints an object with: action, done, count, sample; sample has the fields of \"saga ls\".",
 		Example: "  postrider saga " + name + " trip-7 --dry-run\n" +
 			"  postrider saga " + name + " --all --name book-trip --older-than 1d --reason 'bank was down' --yes",
@@ -47,7 +47,7 @@ func (a *app) sagaActCommand(act saga.Act, short string) *cobra.Command {
 			case len(args) > 0 && (all || f.narrows()):
 				return usagef("IDs and --all or filters contradict each other")
 			case len(args) == 0 && !all:
-				return usagef("which sagas? Name their IDs, or add --all for all that match the filters")
+				return usagef("no sagas selected: add their IDs, or --all for all that match the filters")
 			}
 			found, err := a.chooseSagas(ctx, s, filter, args)
 			if err != nil {
@@ -65,7 +65,8 @@ func (a *app) sagaActCommand(act saga.Act, short string) *cobra.Command {
 	return cmd
 }
 
-// chooseSagas returns those that are named, each of which has to be there, or all that match.
+// chooseSagas returns the sagas with the IDs, each of which must exist, or all that match if there
+// are no IDs.
 func (a *app) chooseSagas(ctx context.Context, s saga.Admin, filter saga.Filter, ids []string) ([]saga.Instance, error) {
 	if len(ids) == 0 {
 		found, _, err := readSagas(ctx, s, filter, 0)
@@ -90,9 +91,9 @@ func (a *app) chooseSagas(ctx context.Context, s saga.Admin, filter saga.Filter,
 }
 
 var sagaQuestions = map[saga.Act]func(sagas string) string{
-	saga.ActRetry:      func(s string) string { return "Try what has failed of " + s + " now?" },
+	saga.ActRetry:      func(s string) string { return "Retry the failed steps of " + s + " now?" },
 	saga.ActCompensate: func(s string) string { return "Give up " + s + ", and undo what was done?" },
-	saga.ActSkip:       func(s string) string { return "Leave out the steps at which " + s + " stand, and go on without them?" },
+	saga.ActSkip:       func(s string) string { return "Skip the current steps of " + s + ", and continue without them?" },
 }
 
 func (a *app) actOnSagas(ctx context.Context, s saga.Admin, c change, act saga.Act, step string, found []saga.Instance) error {
@@ -124,7 +125,7 @@ func (a *app) actOnSagas(ctx context.Context, s saga.Admin, c change, act saga.A
 	}
 	plan.Done = true
 	if left := len(found) - plan.Count; left > 0 {
-		a.notef("%s left alone: nothing has failed there, or it is running at this moment", phrase.Quantity(left, "saga was", "sagas were"))
+		a.notef("%s not changed: nothing has failed there, or a step is running at this moment", phrase.Quantity(left, "saga was", "sagas were"))
 	}
 	return a.reportSagas(plan)
 }

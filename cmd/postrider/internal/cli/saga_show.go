@@ -20,9 +20,9 @@ func (a *app) sagaShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show all details of a saga: steps, signals and data",
-		Long: "Shows a saga with its steps, what has become of each and when, the signals that it was sent, and its data. If several\n" +
-			"sagas have the ID, under different names, it shows all. What console.redact of the configuration file names is not shown.\n\n" +
-			"Marks: ✓ done, ↺ undone, ✗ failed, ! stuck, ▸ to be run, ◂ to be undone, … waits, » skipped, - not run any more, · not reached.\n\n" +
+		Long: "Shows a saga with its steps, their results and times, the signals that it has received, and its data. If several sagas\n" +
+			"have the ID, under different names, it shows all. Values that console.redact of the configuration file lists are hidden.\n\n" +
+			"Marks: ✓ done, ↺ undone, ✗ failed, ! stuck, ▸ to be run, ◂ to be undone, … waiting, » skipped, - cancelled, · not reached.\n\n" +
 			"--json prints an array of objects: the fields of \"saga ls\", and data, steps, signals, now.",
 		Example: "  postrider saga show trip-7\n" +
 			"  postrider saga show trip-7 --name book-trip --json | jq '.[0].steps[] | select(.state == \"stuck\")'",
@@ -97,11 +97,11 @@ func (a *app) showSagas(all []*saga.Instance) error {
 	return nil
 }
 
-// sagaHint is what to type next.
+// sagaHint returns what to type next.
 func (a *app) sagaHint(i *saga.Instance) string {
 	switch i.Status {
 	case saga.Stuck:
-		return "when the reason is gone: " + a.next("saga retry", i.ID, "--name", i.Name)
+		return "when the cause is fixed: " + a.next("saga retry", i.ID, "--name", i.Name)
 	case saga.Waiting:
 		return "to give it up: " + a.next("saga compensate", i.ID, "--name", i.Name)
 	default:
@@ -140,7 +140,7 @@ func sagaHead(i *saga.Instance) [][]string {
 	return rows
 }
 
-// sagaPicture draws the steps; those that run side by side are tied together.
+// sagaPicture draws the steps, and connects those that run in parallel.
 func sagaPicture(i *saga.Instance) [][]string {
 	rows := [][]string{{"", "STEP", "STATE", "AFTER", "TOOK", "FAILED", "NEXT", "LAST ERROR"}}
 	for n, s := range i.Steps {
@@ -163,7 +163,7 @@ func sagaPicture(i *saga.Instance) [][]string {
 		}
 		switch {
 		case s.Skip:
-			row[6] = "is skipped"
+			row[6] = "skipped"
 		case s.State == saga.StepWaiting && s.Due.IsZero():
 			row[6] = "waits without limit"
 		case !s.Due.IsZero() && !s.Due.After(i.Now):
@@ -178,7 +178,7 @@ func sagaPicture(i *saga.Instance) [][]string {
 	return rows
 }
 
-// brief is a duration that is exact where it is short.
+// brief formats a duration, to the millisecond if it is short.
 func brief(d time.Duration) string {
 	if d < time.Minute && d > -time.Minute {
 		return d.Round(time.Millisecond).String()

@@ -151,7 +151,7 @@ func TestSagaCommands(t *testing.T) {
 	}
 	c.refuses("postrider saga ls", "show", "trip-none")
 
-	c.refuses("which sagas?", "retry")
+	c.refuses("no sagas selected", "retry")
 	c.refuses("contradict", "retry", "trip-stuck", "--all")
 	c.refuses("does nothing to sagas that are completed", "retry", "--all", "--status", "completed")
 	c.refuses("is completed: there is nothing to do", "compensate", "trip-done", "--yes")

@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/store/classic"
 )
 
-// scrub takes passwords out of a text that may quote the address it came from.
+// scrub removes passwords from a text that may quote the address.
 func (d *database) scrub(text string) string {
 	address := d.address()
 	text = phrase.WithoutPasswords(text)
@@ -27,7 +27,7 @@ func (d *database) scrub(text string) string {
 		secrets = append(secrets, cfg.Passwd)
 	}
 	for _, secret := range secrets {
-		if len(secret) > 3 { // shorter ones would tear holes into words
+		if len(secret) > 3 { // shorter ones may occur in ordinary words
 			text = strings.ReplaceAll(text, secret, "xxxxx")
 		}
 	}

@@ -21,28 +21,28 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// service is all that one process of "postrider relay" does.
+// service is everything that one process of "postrider relay" runs.
 type service struct {
 	log        *slog.Logger
 	health     config.Health
 	console    config.Console
 	reload     *reloader // nil without a file
-	tracing    *tracing  // nil if nobody wants spans
+	tracing    *tracing  // nil without tracing
 	databases  []logDatabase
 	feeds      []servedFeed
 	reconciler *reconcilers // nil if there are none
 
-	mu           sync.Mutex // for where feeds lead, which a reload changes
+	mu           sync.Mutex // guards where feeds deliver to, which a reload changes
 	destinations []*openDestination
 }
 
-// servedPool is the connections to one database. Feeds of the same database share it.
+// servedPool holds the connections to one database, which all its feeds share.
 type servedPool struct {
 	db            *database
 	most          int
 	answers       answers
-	*pgxpool.Pool         // of PostgreSQL
-	sql           *sql.DB // of MySQL and MariaDB
+	*pgxpool.Pool         // for PostgreSQL
+	sql           *sql.DB // for MySQL and MariaDB
 }
 
 func (p *servedPool) open(ctx context.Context) error {
@@ -58,14 +58,14 @@ func (p *servedPool) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg.MaxConns = int32(p.most)                                //nolint:gosec // checked by whoever has divided the budget
+	cfg.MaxConns = int32(p.most)                                //nolint:gosec // at most perProcess
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // works through any pooler
 	cfg.ConnConfig.Tracer = listener{&p.answers}
 	p.Pool, err = pgxpool.NewWithConfig(ctx, cfg)
 	return err
 }
 
-// serve carries the feeds until ctx ends, or until one of them ends by itself, and closes everything.
+// serve runs the feeds until ctx ends, or until one of them ends by itself, and closes everything.
 func (a *app) serve(ctx context.Context, s *service) (err error) {
 	var helpers sync.WaitGroup
 	ctx, stop := context.WithCancel(ctx)
@@ -95,7 +95,7 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 		if stores[i], err = feed.store(); err != nil {
 			return usageError{err}
 		}
-		feed.cfg.NoInspection = true // destinations are asked, which feeds share
+		feed.cfg.NoInspection = true // this process inspects destinations itself, because feeds share them
 		if feed.relay, err = relay.New(stores[i], watched.observe(feed.cfg.Feed, feed.pub), feed.cfg); err != nil {
 			return usageError{err}
 		}
@@ -103,7 +103,7 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 	if err := watched.attach(s); err != nil {
 		return err
 	}
-	h := &health{Health: s.health, metrics: watched.handler(), service: s, scrub: a.scrub, ctx: ctx, pulses: make([]pulse, len(s.feeds))}
+	h := &health{Health: s.health, metrics: watched.handler(), service: s, scrub: a.scrub, ctx: ctx, progress: make([]progress, len(s.feeds))}
 	if s.health.Listen != "" {
 		stopHealth, err := httpListener{what: "health", listen: h.Listen, write: 10 * time.Second, Handler: h.handler()}.start(ctx, s.log)
 		if err != nil {
@@ -138,7 +138,7 @@ func (a *app) serve(ctx context.Context, s *service) (err error) {
 	return s.run(ctx, stop, &helpers)
 }
 
-// relays are those of this process, for the console.
+// relays returns the relays of this process, for the console.
 func (s *service) relays() []console.Relay {
 	all := make([]console.Relay, len(s.feeds))
 	for i := range s.feeds {
@@ -150,8 +150,8 @@ func (s *service) relays() []console.Relay {
 	return all
 }
 
-// run waits for all relays. One that ends by itself takes the others with it: half a process is harder to notice than
-// none.
+// run waits for all relays. If one ends by itself, run stops the others: a process that serves only
+// some of its feeds is harder to notice than one that has exited.
 func (s *service) run(ctx context.Context, stop func(), helpers *sync.WaitGroup) error {
 	ended := make(chan error, len(s.feeds))
 	for i := range s.feeds {
@@ -171,7 +171,7 @@ func (s *service) run(ctx context.Context, stop func(), helpers *sync.WaitGroup)
 	return errors.Join(errs...)
 }
 
-// close ends the connections to databases and destinations.
+// close closes the connections to databases and destinations.
 func (s *service) close() error {
 	var errs []error
 	for i := range s.feeds {
@@ -192,23 +192,25 @@ func (s *service) close() error {
 	return errors.Join(errs...)
 }
 
-// refused returns why a feed may not be served, with what to type next, and nil for an error that passes.
+// refused returns the error, with a suggestion, if a feed must not be served, and nil if the error
+// may pass by itself.
 func refused(err error) error {
 	var none *feeds.NoFeedError
 	switch {
 	case errors.As(err, &none):
 		return hintedError{err, "to create it: add --feed " + phrase.ShellWord(none.Feed) + " --create, and --from with now, oldest or a time"}
 	case errors.Is(err, feeds.ErrDestination):
-		return hintedError{err, "if it is to go there from now on: add --force"}
+		return hintedError{err, "to send it there from now on: add --force"}
 	case errors.Is(err, postrider.ErrUnsupported):
 		return err
 	}
 	return nil
 }
 
-// checkFeeds ends a process at the start that may not serve a feed: that is a mistake, and waiting would hide it. Whatever else is wrong the
-// relays themselves wait for, each for its own: a database that does not answer, or tables that are not those of this program yet. They are
-// all asked at the same time, so that one of them does not keep the others from starting for long.
+// checkFeeds returns an error at the start if a feed must not be served: that is a mistake in the
+// configuration, and waiting would hide it. The relays themselves wait for everything else, such as
+// an unreachable database or outdated tables. All feeds are checked in parallel, so that one slow
+// database does not delay the others.
 func checkFeeds(ctx context.Context, stores []feeds.Store, names []servedFeed) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -219,7 +221,7 @@ func checkFeeds(ctx context.Context, stores []feeds.Store, names []servedFeed) e
 			cfg := names[i].cfg
 			feed, err := stores[i].Open(ctx, cfg.Feed, cfg.Member())
 			if err == nil {
-				_ = feed.Close(ctx) // has nothing to give back
+				_ = feed.Close(ctx) // it owns no shards yet
 			} else {
 				errs[i] = refused(err)
 			}

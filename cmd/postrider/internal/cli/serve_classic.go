@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// store opens the feed's side of its database, whose connections are there.
+// store opens the feed's store on the open connections.
 func (f *servedFeed) store() (feeds.Store, error) {
 	if !f.db.isClassic() {
 		db, err := f.db.log(f.pool.Pool)
@@ -27,7 +27,7 @@ func (f *servedFeed) store() (feeds.Store, error) {
 	}
 	cfg.Only = f.only
 	if f.isAdopted() {
-		f.cfg.Canary = 0 // nothing of ours is written into somebody else's table
+		f.cfg.Canary = 0 // do not write messages of our own into the application's table
 	}
 	table, err := classic.OpenTable(f.pool.table(), cfg)
 	if err != nil {
@@ -36,20 +36,20 @@ func (f *servedFeed) store() (feeds.Store, error) {
 	return table.Feeds(), nil
 }
 
-// isAdopted reports whether the table of the feed is the application's.
+// isAdopted reports whether the feed's table belongs to the application.
 func (f *servedFeed) isAdopted() bool { return f.db.table.Name != "" || f.db.table.Preset != "" }
 
-// table returns connections as the classic engine uses them.
+// table returns the connections as a [sql.DB] for the classic engine.
 func (p *servedPool) table() *sql.DB {
 	if p.sql == nil {
 		db := stdlib.OpenDBFromPool(p.Pool)
-		db.SetMaxIdleConns(0) // the pool keeps them
+		db.SetMaxIdleConns(0) // pgxpool keeps idle connections
 		return db
 	}
 	return p.sql
 }
 
-// listen asks databases now and then whether they are there, where the driver does not tell.
+// listen queries databases periodically where the driver cannot report its answers.
 func (s *service) listen(ctx context.Context, helpers *sync.WaitGroup) {
 	known := make(map[*servedPool]bool)
 	for i := range s.feeds {
@@ -59,7 +59,7 @@ func (s *service) listen(ctx context.Context, helpers *sync.WaitGroup) {
 		}
 		known[pool] = true
 		helpers.Go(func() {
-			ticker := time.NewTicker(pulseInterval)
+			ticker := time.NewTicker(checkInterval)
 			defer ticker.Stop()
 			for {
 				asking, cancel := context.WithTimeout(ctx, connectTimeout)

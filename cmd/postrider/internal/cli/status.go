@@ -17,12 +17,12 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// overall is what "status" says.
+// overall is the output of "status" for one database.
 type overall struct {
 	Database  string           `json:"database,omitempty"` // in the configuration file
 	Schema    string           `json:"schema"`
 	Healthy   bool             `json:"healthy"`
-	Problems  []problem        `json:"problems"` // of no feed alone
+	Problems  []problem        `json:"problems"` // that do not belong to one feed
 	Feeds     []feedStatus     `json:"feeds"`
 	Consumers []consumerStatus `json:"consumers"`
 }
@@ -41,7 +41,7 @@ type problem struct {
 	*outage
 }
 
-// outage is what a relay has reported of a destination.
+// outage is a problem with a destination, as a relay has reported it.
 type outage struct {
 	Name     string    `json:"name"` // of a queue, topic, subject or endpoint; empty for the destination as a whole
 	Cause    string    `json:"cause"`
@@ -56,8 +56,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Report problems, and the next command for each",
 		Long: "Shows each feed and consumer, what is late, dead or blocked, and for each problem the next command. With --all it does so\n" +
-			"for every database of the configuration file, also if some cannot be reached.\n\n" +
-			"Exit codes: 0 all is well, 1 something needs attention, 2 wrong usage, 5 the schema is missing or has another\n" +
+			"for every database of the configuration file, even if some cannot be reached.\n\n" +
+			"Exit codes: 0 no problems, 1 something needs attention, 2 wrong usage, 5 the schema is missing or has another\n" +
 			"version, 6 the database cannot be reached.\n\n" +
 			"--json prints an object, with --all an array of objects with: database, schema, healthy, problems, feeds, consumers; feeds have the fields of \"feeds ls\", and\n" +
 			"healthy and problems; consumers have name, heard, process, deferred, dead, parked, blocked, healthy and problems; problems have kind (unreachable, foreign, no_feed, paused, no_relay, no_consumer, destination, stalled, late, dead, blocked), text and\n" +
@@ -83,15 +83,16 @@ func (a *app) statusCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "of every database of the configuration file ($POSTRIDER_CONFIG, ./"+defaultConfig+")")
-	cmd.Flags().DurationVar(&limits.late, "late", time.Minute, "a message that waits for longer is late")
-	cmd.Flags().DurationVar(&limits.canary, "canary", 12*time.Second, "a feed through which no canary has come for longer stands still")
+	cmd.Flags().DurationVar(&limits.late, "late", time.Minute, "age from which a waiting message is late")
+	cmd.Flags().DurationVar(&limits.canary, "canary", 12*time.Second, "time without a canary from which a feed is stalled")
 	return cmd
 }
 
-// limits are what may not take longer.
+// limits are the thresholds of problems.
 type limits struct{ late, canary time.Duration }
 
-// statusOfAll reports on every database of the file. One that does not answer is a problem among others.
+// statusOfAll reports on every database of the file. It reports a database that it cannot reach as
+// a problem, and continues.
 func (a *app) statusOfAll(ctx context.Context, said func(flag string) bool, limits limits) error {
 	for _, flag := range []string{"database", "dsn", "schema", "engine", "home"} {
 		if said(flag) {
@@ -132,7 +133,7 @@ func (a *app) statusOfAll(ctx context.Context, said func(flag string) bool, limi
 	return attention(all...)
 }
 
-// attention is the error that ends the command if something is wrong.
+// attention returns the error of the command if there are problems.
 func attention(all ...overall) error {
 	n := 0
 	for _, h := range all {
@@ -150,7 +151,7 @@ func attention(all ...overall) error {
 	return fmt.Errorf("%s attention", phrase.Quantity(n, "thing needs", "things need"))
 }
 
-// status looks at the database that the flags name.
+// status examines the database of the flags.
 func (a *app) status(ctx context.Context, limits limits) (h overall, err error) {
 	err = a.withAdmin(ctx, func(pool *pgxpool.Pool, d operator) error {
 		h, err = a.health(ctx, pool, d, limits)
@@ -162,7 +163,7 @@ func (a *app) status(ctx context.Context, limits limits) (h overall, err error) 
 func (a *app) health(ctx context.Context, pool *pgxpool.Pool, d operator, limits limits) (h overall, err error) {
 	h = overall{Schema: a.db.schemaName(), Problems: []problem{}, Feeds: []feedStatus{}}
 	var foreign bool
-	if pool != nil { // a log has a ledger
+	if pool != nil { // nil with the classic engine
 		db, err := a.db.log(pool)
 		if err != nil {
 			return h, err
@@ -181,7 +182,7 @@ func (a *app) health(ctx context.Context, pool *pgxpool.Pool, d operator, limits
 		})
 	}
 	if len(listed) == 0 {
-		h.Problems = append(h.Problems, problem{Kind: "no_feed", Text: "there is no feed: nothing is carried", Next: a.next("relay --to ADDRESS")})
+		h.Problems = append(h.Problems, problem{Kind: "no_feed", Text: "there is no feed: nothing is delivered", Next: a.next("relay --to ADDRESS")})
 	}
 	for _, f := range listed {
 		outages, err := d.Problems(ctx, f.Name)
@@ -198,7 +199,7 @@ func (a *app) health(ctx context.Context, pool *pgxpool.Pool, d operator, limits
 	return h, nil
 }
 
-// problemsOf says what is wrong with a feed.
+// problemsOf returns the problems of a feed.
 func (a *app) problemsOf(f admin.Feed, limits limits, now time.Time) []problem {
 	all := []problem{}
 	add := func(kind, text, command string) {
@@ -212,7 +213,7 @@ func (a *app) problemsOf(f admin.Feed, limits limits, now time.Time) []problem {
 	}
 	if wait := now.Sub(f.Canary); !f.Canary.IsZero() && !f.Paused && wait > limits.canary {
 		all = append(all, problem{
-			Kind: "stalled", Text: fmt.Sprintf("it stands still, or is that far behind: no canary has come through for %s", phrase.Age(wait)),
+			Kind: "stalled", Text: fmt.Sprintf("it is stalled, or that far behind: no canary has arrived for %s", phrase.Age(wait)),
 			Next: a.next("doctor"),
 		})
 	}
@@ -229,10 +230,10 @@ func (a *app) problemsOf(f admin.Feed, limits limits, now time.Time) []problem {
 	return all
 }
 
-// maxOutages is how many names of a feed are shown.
+// maxOutages is the maximum number of names that are shown per feed.
 const maxOutages = 10
 
-// shortened is as much of an error as fits into a line or two.
+// shortened truncates an error to a line or two.
 func shortened(cause string) string {
 	if runes := []rune(cause); len(runes) > 200 {
 		return string(runes[:199]) + "…"
@@ -240,7 +241,7 @@ func shortened(cause string) string {
 	return cause
 }
 
-// outagesOf says what is wrong with a feed's destination now, as relays have reported it.
+// outagesOf returns the current problems of a feed's destination, as relays have reported them.
 func (a *app) outagesOf(feed string, reported []feeds.Problem, now time.Time) []problem {
 	reported = slices.DeleteFunc(reported, func(p feeds.Problem) bool { return !p.Over.IsZero() })
 	var all []problem
@@ -267,7 +268,7 @@ func (a *app) outagesOf(feed string, reported []feeds.Problem, now time.Time) []
 	return all
 }
 
-// reportHealth prints it for people.
+// reportHealth prints the report as text.
 func (a *app) reportHealth(h overall) error {
 	names := make([]admin.Feed, len(h.Feeds))
 	rows := [][]string{}
@@ -280,15 +281,15 @@ func (a *app) reportHealth(h overall) error {
 			rows = append(rows, []string{cell(f.Name, false), cell(p.Text, true), p.Next})
 		}
 	}
-	verdict := a.paint(green, "healthy")
+	summary := a.paint(green, "healthy")
 	if !h.Healthy {
-		verdict = a.paint(red, "needs attention")
+		summary = a.paint(red, "needs attention")
 	}
 	where := a.db.described()
 	if h.Database != "" {
 		where = "database " + h.Database + ", " + where
 	}
-	if _, err := fmt.Fprintf(a.out, "%s: %s\n", where, verdict); err != nil {
+	if _, err := fmt.Fprintf(a.out, "%s: %s\n", where, summary); err != nil {
 		return err
 	}
 	if len(names) > 0 {
@@ -315,5 +316,5 @@ func (a *app) reportHealth(h overall) error {
 	return a.listing([]string{"FEED", "PROBLEM", "NEXT"}, rows, "PROBLEM", func(string) int { return yellow })
 }
 
-// gap leaves a line free. If that fails, so does what follows.
+// gap prints an empty line. It ignores errors, because the next line fails too.
 func (a *app) gap() { _, _ = fmt.Fprintln(a.out) }

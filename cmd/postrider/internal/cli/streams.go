@@ -9,14 +9,14 @@ import (
 	"text/tabwriter"
 )
 
-// streams are what a command speaks and listens to: data goes to out, everything else to err.
+// streams are the standard streams of a command: data goes to out, everything else to err.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 
-	asks    bool // somebody sits at in and err, and can answer a question
-	watches bool // somebody sits at err, and wants to see progress
-	narrow  bool // somebody sits at out, whose lines are short
+	asks    bool // in and err are a terminal: questions can be asked
+	watches bool // err is a terminal: show progress
+	narrow  bool // out is a terminal: keep lines short
 }
 
 func standardStreams() streams {
@@ -28,7 +28,7 @@ func standardStreams() streams {
 	}
 }
 
-// isTerminal takes every character device for a terminal but the one that scripts use.
+// isTerminal takes every character device other than the null device for a terminal.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
@@ -38,12 +38,12 @@ func isTerminal(f *os.File) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// notef tells the user something that is not data.
+// notef prints a note for the user, which is not data.
 func (s streams) notef(format string, args ...any) {
 	s.say("postrider: " + fmt.Sprintf(format, args...) + "\n")
 }
 
-// say writes to err. If that fails there is nobody to tell.
+// say writes to err. It ignores errors, which it could not report.
 func (s streams) say(text string) { _, _ = io.WriteString(s.err, text) }
 
 // json prints one object on one line.
@@ -60,7 +60,8 @@ func (s streams) table(rows [][]string) error {
 	return w.Flush()
 }
 
-// progress shows one line that each call replaces, and nothing where nobody watches. An empty text removes the line.
+// progress shows a line that the next call replaces, if err is a terminal. An empty text removes
+// the line.
 func (s streams) progress(text string) {
 	if s.watches {
 		s.say("\r\x1b[K" + text)

@@ -10,13 +10,13 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// telemetry is all that watches the messages of a process.
+// telemetry holds the observers of the messages of a process.
 type telemetry struct {
-	metrics   *prometheus.Metrics // nil if nobody can ask for them
+	metrics   *prometheus.Metrics // nil without an endpoint for them
 	observers []postrider.Observer
 }
 
-// newTelemetry begins to watch what there is somebody to show to.
+// newTelemetry creates the metrics if the process has an endpoint for them.
 func newTelemetry(s *service) (*telemetry, error) {
 	t := &telemetry{}
 	if s.health.Listen == "" {
@@ -30,7 +30,7 @@ func newTelemetry(s *service) (*telemetry, error) {
 	return t, nil
 }
 
-// observe returns the publisher of a feed, watched.
+// observe wraps the publisher of a feed with the observers.
 func (t *telemetry) observe(feed string, to postrider.Publisher) postrider.Publisher {
 	if len(t.observers) == 0 {
 		return to
@@ -38,8 +38,8 @@ func (t *telemetry) observe(feed string, to postrider.Publisher) postrider.Publi
 	return broker.ObservePublisher(feed, to, postrider.Observers(t.observers...))
 }
 
-// attach counts what the relays, databases and reconcilers of a process do. Gauges of a database are asked for through the
-// connections of one of its feeds.
+// attach adds the relays, databases and reconcilers of a process to the metrics. It queries the
+// gauges of a database over the connections of one of its feeds.
 func (t *telemetry) attach(s *service) error {
 	if t.metrics == nil {
 		return nil
@@ -66,7 +66,7 @@ func (t *telemetry) attach(s *service) error {
 	return nil
 }
 
-// handler answers with the metrics; nil if there are none.
+// handler returns the handler of /metrics, or nil without metrics.
 func (t *telemetry) handler() http.Handler {
 	if t.metrics == nil {
 		return nil
@@ -74,7 +74,7 @@ func (t *telemetry) handler() http.Handler {
 	return t.metrics.Handler()
 }
 
-// run keeps gauges fresh until ctx ends.
+// run refreshes the gauges until ctx ends.
 func (t *telemetry) run(ctx context.Context, helpers *sync.WaitGroup) {
 	if t.metrics != nil {
 		helpers.Go(func() { _ = t.metrics.Run(ctx) }) // never fails

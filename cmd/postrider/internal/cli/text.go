@@ -11,7 +11,8 @@ import (
 	"github.com/postrider/postrider/internal/phrase"
 )
 
-// wantsColour reports whether s.out shows colours, and whoever reads it wants them.
+// wantsColour reports whether the standard output is a terminal with colours, and the user has not
+// turned them off.
 func wantsColour(s streams) bool {
 	out, ok := s.out.(*os.File)
 	return ok && isTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
@@ -32,7 +33,8 @@ func (a *app) paint(colour int, text string) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, text)
 }
 
-// listing prints rows under their titles, one colour a row in the column that is named, and nothing if there are none.
+// listing prints rows under their titles, with colours in one column. It prints nothing if there
+// are no rows.
 func (a *app) listing(titles []string, rows [][]string, column string, colour func(cell string) int) error {
 	if len(rows) == 0 {
 		return nil
@@ -50,7 +52,8 @@ func (a *app) listing(titles []string, rows [][]string, column string, colour fu
 
 const cellWidth = 40
 
-// cell makes a value fit into a table: one line, cut unless wide, and nothing that a terminal would obey.
+// cell formats a value for a table: on one line, truncated unless wide, and without control
+// characters.
 func cell(text string, wide bool) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -67,10 +70,11 @@ func cell(text string, wide bool) string {
 	return text
 }
 
-// cell is a cell of a list with the flag --wide: what goes to a file or another program is not cut either.
+// cell formats a value of a list with the flag --wide. It does not truncate output to a file or
+// another program.
 func (a *app) cell(text string, wide bool) string { return cell(text, wide || !a.narrow) }
 
-// visible replaces what a terminal would obey instead of showing it.
+// visible replaces characters that are not printable, such as those that control a terminal.
 func visible(r rune) rune {
 	if unicode.IsPrint(r) {
 		return r
@@ -78,7 +82,7 @@ func visible(r rune) rune {
 	return '\uFFFD'
 }
 
-// ago is how long ago a time was, or "-" if it never was.
+// ago returns the age of a time, or "-" if it is zero.
 func ago(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -86,7 +90,7 @@ func ago(t, now time.Time) string {
 	return phrase.Age(now.Sub(t))
 }
 
-// moment is a time in full, or "" if it is not set.
+// moment formats a time, or returns "" if it is zero.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""

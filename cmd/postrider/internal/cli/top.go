@@ -13,16 +13,16 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/top"
 )
 
-// topOptions are the flags of "postrider top".
+// topOptions holds the flags of "postrider top".
 type topOptions struct {
 	interval time.Duration
 	once     bool
 }
 
-// onceWidth is how wide a frame is where nobody says how wide the screen is.
+// onceWidth is the width of a frame if the output is not a terminal.
 const onceWidth = 120
 
-// minInterval keeps the screen from being the load that it shows.
+// minInterval prevents the queries from causing the load that they show.
 const minInterval = 100 * time.Millisecond
 
 func (a *app) topCommand() *cobra.Command {
@@ -30,12 +30,12 @@ func (a *app) topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch the feeds",
-		Long: "Shows all feeds and blocked keys, and looks again every second. Keys: q quits, up and down (or k and j) choose a\n" +
-			"feed, enter shows its blocked keys and dead letters, esc goes back, p holds the screen or lets it go on (feeds are\n" +
-			"not paused by it), ? shows the keys.\n\n" +
-			"IN/S and OUT/S, messages enqueued and delivered a second, are estimates over the last seconds: IN/S counts the\n" +
-			"numbers that the log has given away, also to transactions that were rolled back, and OUT/S is IN/S less the growth\n" +
-			"of PENDING, so that messages that were deferred count as delivered. LAG is the age of the oldest pending message.",
+		Long: "Shows all feeds and blocked keys, and refreshes every second. Keys: q quits, up and down (or k and j) select a feed,\n" +
+			"enter shows its blocked keys and dead letters, esc goes back, p pauses and resumes the screen (not the feeds), ? shows\n" +
+			"the keys.\n\n" +
+			"IN/S and OUT/S, messages enqueued and delivered a second, are estimates over the last seconds. IN/S counts the\n" +
+			"numbers that the log has assigned, including those of transactions that were rolled back. OUT/S is IN/S minus the\n" +
+			"growth of PENDING, so deferred messages count as delivered. LAG is the age of the oldest pending message.",
 		Example: "  postrider top\n" +
 			"  postrider top --once\n" +
 			"  postrider top --once --json | jq '.feeds[] | select(.state != \"ok\")'",
@@ -47,8 +47,8 @@ func (a *app) topCommand() *cobra.Command {
 			return a.top(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "time between two looks; it is longer where looking takes longer")
-	cmd.Flags().BoolVar(&o.once, "once", false, "look twice, for the rates, print one frame as plain text and leave")
+	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "refresh interval; longer if a refresh takes longer")
+	cmd.Flags().BoolVar(&o.once, "once", false, "query twice, for the rates, print one frame as plain text and exit")
 	return cmd
 }
 
@@ -74,7 +74,8 @@ func (a *app) top(ctx context.Context, o topOptions) error {
 	return a.withAdmin(ctx, func(pool *pgxpool.Pool, d operator) error {
 		look := func(ctx context.Context, inside string) (top.Snapshot, error) { return a.look(ctx, pool, d, inside) }
 		state := &top.State{Name: a.db.described()}
-		// A mistake in the address is told on the screen that the user came from.
+		// Make the first query before the screen is cleared, so that a wrong address is reported on
+		// the original screen.
 		first, err := look(ctx, "")
 		if err != nil {
 			return err

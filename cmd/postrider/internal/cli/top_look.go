@@ -13,12 +13,12 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// lookFunc looks at a store, and into one feed if that is named.
+// lookFunc queries a snapshot of the store, with details of one feed if inside names it.
 type lookFunc func(ctx context.Context, inside string) (top.Snapshot, error)
 
 const (
 	lookTimeout = 10 * time.Second
-	topRows     = 50 // of each list: more than fits on most screens
+	topRows     = 50 // per list: more than fits on most screens
 )
 
 func (a *app) look(ctx context.Context, pool *pgxpool.Pool, d operator, inside string) (top.Snapshot, error) {
@@ -55,7 +55,8 @@ func (a *app) look(ctx context.Context, pool *pgxpool.Pool, d operator, inside s
 	return s, err
 }
 
-// lookAtEnd returns the time, and the number of the newest message. The pool is nil where there is no log.
+// lookAtEnd returns the server's time and the number of the newest message. The pool is nil with
+// the classic engine.
 func (a *app) lookAtEnd(ctx context.Context, pool *pgxpool.Pool, d operator) (at time.Time, last int64, err error) {
 	if pool == nil {
 		standing, err := d.Gauges(ctx)
@@ -64,7 +65,7 @@ func (a *app) lookAtEnd(ctx context.Context, pool *pgxpool.Pool, d operator) (at
 		}
 		return standing.At, standing.Enqueued, nil
 	}
-	// The sequence itself is not for operators to read. The newest message is the end of an index.
+	// Operators have no right to read the sequence. The newest message is at the end of an index.
 	err = pool.QueryRow(ctx, a.db.in(`SELECT clock_timestamp(), coalesce((SELECT m.seq FROM @schema@.messages m ORDER BY m.seq DESC LIMIT 1), 0)`)).
 		Scan(&at, &last)
 	if err != nil {

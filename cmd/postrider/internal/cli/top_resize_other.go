@@ -4,5 +4,6 @@ package cli
 
 import "os"
 
-// notifyResize leaves it to the next refresh to find a new size where no signal tells it.
+// notifyResize does nothing, because this system has no signal for it. The next refresh finds the
+// new size.
 func notifyResize(chan<- os.Signal) {}

@@ -13,14 +13,14 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/top"
 )
 
-// terminal is a screen that is ours until it is restored.
+// terminal is the terminal of "postrider top", which take puts into raw mode.
 type terminal struct {
 	in, out *os.File
 	before  *term.State
 	once    sync.Once
 }
 
-// openTerminal finds the terminal, and leaves it as it is.
+// openTerminal checks that there is a terminal. It does not change it yet.
 func (a *app) openTerminal() (*terminal, error) {
 	in, isIn := a.in.(*os.File)
 	out, isOut := a.out.(*os.File)
@@ -30,13 +30,13 @@ func (a *app) openTerminal() (*terminal, error) {
 	return &terminal{in: in, out: out}, nil
 }
 
-// Of the alternate screen, the cursor, and the wrapping of lines.
+// Control sequences for the alternate screen, the cursor, and line wrapping.
 const (
 	takeScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 	giveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 )
 
-// take makes the screen ours. Keys arrive one by one then.
+// take switches to the alternate screen and to raw mode, in which keys arrive one by one.
 func (t *terminal) take() (err error) {
 	if t.before, err = term.MakeRaw(int(t.in.Fd())); err != nil {
 		return err
@@ -44,7 +44,8 @@ func (t *terminal) take() (err error) {
 	return t.write(takeScreen)
 }
 
-// restore makes the terminal what it was. It may be called more than once. If it fails there is nobody to tell.
+// restore undoes take. It may be called more than once. It ignores errors, which it could not
+// report.
 func (t *terminal) restore() {
 	t.once.Do(func() {
 		_ = t.write(giveScreen)
@@ -52,13 +53,14 @@ func (t *terminal) restore() {
 	})
 }
 
-// draw replaces what is on the screen, in one write so that it does not flicker.
+// draw replaces the content of the screen in one write, so that it does not flicker.
 func (t *terminal) draw(frame func(width, height int) []string) error {
 	width, height, err := term.GetSize(int(t.out.Fd()))
 	if err != nil {
 		return err
 	}
-	// Each line is erased first: behind one that is as wide as the screen that would take its last character.
+	// Erase each line before it is written. Erasing after a line as wide as the screen would remove
+	// its last character.
 	const erase = "\x1b[2K"
 	return t.write("\x1b[H" + erase + strings.Join(frame(width, height), "\r\n"+erase))
 }
@@ -68,7 +70,7 @@ func (t *terminal) write(text string) error {
 	return err
 }
 
-// topScreen is "postrider top" at work.
+// topScreen runs "postrider top" interactively.
 type topScreen struct {
 	*terminal
 	state    *top.State
@@ -77,17 +79,18 @@ type topScreen struct {
 	explain  func(error) string
 }
 
-// seen is what came of a look.
+// seen is the result of a query.
 type seen struct {
 	top.Snapshot
 	err  error
 	took time.Duration
 }
 
-// escapeDelay is how long the rest of a key may take to follow its first byte.
+// escapeDelay is the maximum delay between the bytes of one key.
 const escapeDelay = 50 * time.Millisecond
 
-// run shows the state until the user leaves or ctx ends. Whatever ends it, a panic too, the terminal is restored.
+// run shows the state until the user quits or ctx ends. It restores the terminal on every way out,
+// including a panic.
 func (s *topScreen) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -105,9 +108,9 @@ func (s *topScreen) run(ctx context.Context) error {
 	defer timer.Stop()
 	var (
 		looking bool
-		sent    []byte           // of a key that is not complete
-		escape  <-chan time.Time // when it is the key esc
-		lastAt  = time.Now()     // of the last answer
+		sent    []byte           // the bytes of an incomplete key
+		escape  <-chan time.Time // fires when they are the key esc
+		lastAt  = time.Now()     // time of the last answer
 	)
 	for {
 		now := s.state.At.Add(time.Since(lastAt))
@@ -122,7 +125,7 @@ func (s *topScreen) run(ctx context.Context) error {
 		case <-escape:
 			keys, sent, escape = []top.Key{top.Escape}, nil, nil
 		case more, open := <-typed:
-			if !open { // the terminal is gone
+			if !open { // the terminal is closed
 				return nil
 			}
 			keys, sent = top.Keys(append(sent, more...))
@@ -142,7 +145,7 @@ func (s *topScreen) run(ctx context.Context) error {
 				s.state.Add(l.Snapshot)
 				lastAt = time.Now()
 			}
-			// A database that is slow to answer gets a rest.
+			// Query a slow database less often.
 			timer.Reset(max(s.interval, l.took))
 			if l.err == nil && s.outdated() {
 				timer.Reset(0)
@@ -160,7 +163,7 @@ func (s *topScreen) run(ctx context.Context) error {
 	}
 }
 
-// outdated reports whether the last look was about something else than what is to be shown now.
+// outdated reports whether the last snapshot has the details of another feed than the selected one.
 func (s *topScreen) outdated() bool { return s.state.Inside != s.state.Wanted() }
 
 func (s *topScreen) lookNow(ctx context.Context, inside string, looks chan<- seen) {
@@ -175,7 +178,7 @@ func (s *topScreen) lookNow(ctx context.Context, inside string, looks chan<- see
 	looks <- seen{snapshot, err, time.Since(start)}
 }
 
-// read passes on what the terminal sends. It stays behind, waiting for a key, when the screen is gone.
+// read passes on input of the terminal. It may outlive the screen, blocked until the next key.
 func (s *topScreen) read(ctx context.Context, typed chan<- []byte) {
 	defer s.restore()
 	defer close(typed)

@@ -182,7 +182,7 @@ func TestTopInATerminal(t *testing.T) {
 	c.enqueue(2)
 	p.waitFor("       5 ")
 	p.tmux("send-keys", "p")
-	p.waitFor("held since")
+	p.waitFor("paused since")
 	p.tmux("send-keys", "q")
 	if screen := p.waitFor("before", "left with 0", "icanon"); strings.Contains(screen, "-icanon") || strings.Contains(screen, "FEED") {
 		t.Errorf("the terminal is not as it was:\n%s", screen)

@@ -16,13 +16,14 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 )
 
-// traceStop is how long the end of the process waits for spans to be sent.
+// traceStop is how long the process waits at its end until all spans are sent.
 const traceStop = 5 * time.Second
 
-// tracing sends spans to where the OTEL_* variables say.
+// tracing exports spans as the OTEL_* variables configure it.
 type tracing struct{ provider *trace.TracerProvider }
 
-// newTracing returns nil if nobody wants spans: OpenTelemetry's own default would send them to this machine.
+// newTracing returns nil unless an OTEL_* variable names an exporter. OpenTelemetry's own default
+// would export to this machine.
 func newTracing(ctx context.Context) (*tracing, error) {
 	wanted := false
 	for _, name := range []string{"OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} {
@@ -46,8 +47,8 @@ func newTracing(ctx context.Context) (*tracing, error) {
 	return &tracing{trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about))}, nil
 }
 
-// of returns what traces what is sent to a destination: only there is it known which broker it is, and which topic a message goes to. Nil
-// without tracing.
+// of returns the observer of a destination, or nil without tracing. It observes the destination and
+// not the router, because only the destination knows the broker and the topic of a message.
 func (t *tracing) of(d config.Destination) (postrider.Observer, error) {
 	if t == nil {
 		return nil, nil

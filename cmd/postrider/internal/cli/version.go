@@ -11,17 +11,17 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// release is what the program was built as; empty unless it is a release.
+// release holds what the linker has set. It is empty unless this is a release.
 var release struct{ version, commit string }
 
-// build is which program this is.
+// build identifies the program.
 type build struct {
 	Version       string `json:"version"`
 	Commit        string `json:"commit,omitempty"`
-	Modified      bool   `json:"modified,omitempty"` // built from a tree with changes that are in no commit
+	Modified      bool   `json:"modified,omitempty"` // built from a tree with uncommitted changes
 	Go            string `json:"go"`
 	Platform      string `json:"platform"`
-	SchemaVersion int    `json:"schema_version"` // of the tables that this program works with
+	SchemaVersion int    `json:"schema_version"` // of the tables that this program needs
 }
 
 func currentBuild() build {

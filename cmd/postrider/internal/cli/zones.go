@@ -1,4 +1,4 @@
 package cli
 
-// Reconcilers run by the clock of a zone, also where the system has no list of zones, as in an empty container.
+// Embed the time zones for reconcilers on systems without them, such as an empty container.
 import _ "time/tzdata"

@@ -4,11 +4,11 @@ import "fmt"
 
 const (
 	perFeed     = 4 // connections; a relay keeps at most three busy
-	perDatabase = 2 // at least, lest one slow statement stops everything
+	perDatabase = 2 // the minimum, so that one slow statement does not block everything
 	perProcess  = 10000
 )
 
-// budget is the number of connections for so many feeds.
+// budget returns the number of connections for so many feeds.
 func (f *File) budget(feeds int) int {
 	if f.Connections != 0 {
 		return f.Connections
@@ -16,9 +16,10 @@ func (f *File) budget(feeds int) int {
 	return perFeed * feeds
 }
 
-// Pools divides the connections over the databases of the feeds with the names: for each URL, how many. Databases with
-// the same URL share theirs, whatever their schemas. Each gets two, and the rest goes where the most feeds share the
-// fewest.
+// Pools divides the connections among the databases of the named feeds. It returns the number of
+// connections for each URL. Databases with the same URL share a pool, whatever their schemas. Each
+// pool gets two connections; each remaining connection goes to the pool with the fewest connections
+// per feed.
 func (f *File) Pools(names []string) (map[string]int, error) {
 	feeds := make(map[string]int) // by URL
 	for _, name := range names {

@@ -2,8 +2,9 @@ package config
 
 import "reflect"
 
-// Changes compares the configuration with its next version: feeds whose routes differ, by name, and the paths of all else
-// that does. A feed's destination is where its routes lead, and so counts as one of them.
+// Changes compares the configuration with its next version. It returns the names of feeds whose
+// routes differ, and the paths of everything else that differs. The destination of a feed is the
+// default of its routes, so a changed destination counts as changed routes.
 func (f *File) Changes(next *File) (routes, others []string) {
 	others = append(others, differing("databases.", f.Databases, next.Databases)...)
 	others = append(others, differing("destinations.", f.Destinations, next.Destinations)...)
@@ -31,7 +32,7 @@ func (f *File) Changes(next *File) (routes, others []string) {
 	return routes, others
 }
 
-// settled returns the feeds without their routes.
+// settled returns the feeds without what a running relay can reload: routes and destination.
 func (f *File) settled() map[string]Feed {
 	feeds := make(map[string]Feed, len(f.Feeds))
 	for name, feed := range f.Feeds {
@@ -41,7 +42,7 @@ func (f *File) settled() map[string]Feed {
 	return feeds
 }
 
-// differing returns the keys, behind the prefix, of what is not the same in both.
+// differing returns the keys, with the prefix, whose values differ between before and after.
 func differing[T any](prefix string, before, after map[string]T) []string {
 	all := make(map[string]bool)
 	for name := range before {

@@ -9,37 +9,39 @@ import (
 	"time"
 )
 
-// Console is where people look after messages with a browser.
+// Console configures the web console.
 type Console struct {
 	// Listen is a host and port, such as "127.0.0.1:8711". Defaults to none: there is no console.
 	Listen string
-	// Prefix is the path that it is reached under. Defaults to "/".
+	// Prefix is the URL path under which the console is served. Defaults to "/".
 	Prefix string
-	// CertFile and KeyFile are PEM files of a certificate and its key. With them the console speaks HTTPS, and no HTTP. They are read again when
-	// they change. Defaults to none.
+	// CertFile and KeyFile are PEM files of a certificate and its key. If they are set, the console
+	// serves HTTPS only. It reloads them when they change. Defaults to none.
 	CertFile, KeyFile string
-	// Hosts are the names that it is reached by, beside those of this machine. Defaults to none.
+	// Hosts are the host names of the console, in addition to those of this machine. Defaults to
+	// none.
 	Hosts []string
-	// Tokens are fixed secrets, by the name of whom each belongs to. Defaults to none.
+	// Tokens are fixed secrets, by the name of their owner. Defaults to none.
 	Tokens map[string]ConsoleToken
-	// OIDC signs people in elsewhere. Defaults to not.
+	// OIDC configures sign-in with an OpenID Connect provider. Defaults to none.
 	OIDC *ConsoleOIDC
-	// Proxy trusts what a proxy in front says. Defaults to not.
+	// Proxy configures trust in a reverse proxy. Defaults to none.
 	Proxy *ConsoleProxy
-	// Payloads is the least role that sees payloads. Defaults to operator.
+	// Payloads is the lowest role that may see payloads. Defaults to operator.
 	Payloads string
-	// Redact are JSON paths of payloads that nobody sees. Defaults to none.
+	// Redact are JSON paths that are hidden in all payloads, from every role. Defaults to none.
 	Redact []string
-	// TraceURL leads to a trace, with {trace_id} in it. Defaults to none.
+	// TraceURL is the URL of a trace, with {trace_id} as placeholder. Defaults to none.
 	TraceURL string
-	// Session is how long somebody stays signed in without doing anything. Defaults to 8 h.
+	// Session is how long an idle session stays valid. Defaults to 8 h.
 	Session time.Duration
-	// SessionKey makes sessions good for all processes that share it, and over restarts; it has at least 32 characters, and
-	// must never be logged. Defaults to one of this process alone.
+	// SessionKey encrypts sessions. Processes that share it accept each other's sessions, also
+	// after a restart. It has at least 32 characters, and must never be logged. Defaults to a
+	// random key of this process.
 	SessionKey string
 }
 
-// ConsoleToken is one secret, and what it lets its owner do.
+// ConsoleToken is a secret and the role that it grants.
 type ConsoleToken struct {
 	// Token has at least 24 characters, and must never be logged. Required.
 	Token string
@@ -47,35 +49,37 @@ type ConsoleToken struct {
 	Role string
 }
 
-// ConsoleOIDC is an OpenID Connect provider.
+// ConsoleOIDC configures an OpenID Connect provider.
 type ConsoleOIDC struct {
 	// Issuer, ClientID and RedirectURL are required; ClientSecret must never be logged.
 	Issuer, ClientID, ClientSecret, RedirectURL string
 	// Scopes default to openid, profile and email.
 	Scopes []string
-	// RolesClaim is the claim with a person's groups. Defaults to groups.
+	// RolesClaim is the claim that lists a user's groups. Defaults to groups.
 	RolesClaim string
-	// NameClaim is the claim for the record. Defaults to email, then sub.
+	// NameClaim is the claim that names the user in the audit log. Defaults to email, then sub.
 	NameClaim string
-	// Roles gives a role for each value of that claim. At least one.
+	// Roles maps values of RolesClaim to roles. At least one.
 	Roles map[string]string
 }
 
-// ConsoleProxy says whom to believe.
+// ConsoleProxy configures which proxies and headers to trust.
 type ConsoleProxy struct {
-	// From are addresses of proxies, such as "10.0.0.0/8". At least one.
+	// From are the address ranges of trusted proxies, such as "10.0.0.0/8". At least one.
 	From []string
-	// UserHeader holds the person's name. Defaults to none: the proxy is only believed where a request came from.
+	// UserHeader holds the user's name. Defaults to none: the proxy is trusted for the client
+	// address only.
 	UserHeader string
-	// RoleHeader holds the role, or groups. Defaults to none: everybody has Role.
+	// RoleHeader holds the role, or groups. Defaults to none: every user has Role.
 	RoleHeader string
-	// Roles gives a role for each value of RoleHeader. Defaults to the values being roles.
+	// Roles maps values of RoleHeader to roles. Defaults to none: the values are role names.
 	Roles map[string]string
-	// Role is that of people of whom RoleHeader says nothing. Defaults to viewer.
+	// Role is the role of users for whom RoleHeader names none. Defaults to viewer.
 	Role string
 }
 
-// Validate reports an address that is none, or that is open to everybody; the rest is checked with the file.
+// Validate reports a Listen that is not a host and port, or that other machines can reach although
+// no authentication is configured. The other settings are checked together with the file.
 func (c *Console) Validate() error {
 	if c.Listen == "" {
 		return nil
@@ -93,7 +97,7 @@ func (c *Console) Validate() error {
 
 var consoleRoles = []string{"viewer", "operator", "admin"}
 
-// check reports everything that is wrong, with the path of each.
+// check reports all mistakes, each with its path.
 func (c *Console) check(wrong func(path, format string, args ...any)) {
 	role := func(path, value string) {
 		if value != "" && !slices.Contains(consoleRoles, value) {
@@ -120,7 +124,7 @@ func (c *Console) check(wrong func(path, format string, args ...any)) {
 			}
 		}
 		if len(o.Roles) == 0 {
-			wrong("console.oidc.roles", "there are none, so nobody could come in: want a role for at least one value of the claim")
+			wrong("console.oidc.roles", "there are none, so no user could sign in: want a role for at least one value of the claim")
 		}
 		for name, r := range o.Roles {
 			role("console.oidc.roles."+name, r)
@@ -128,7 +132,7 @@ func (c *Console) check(wrong func(path, format string, args ...any)) {
 	}
 	if p := c.Proxy; p != nil {
 		if len(p.From) == 0 {
-			wrong("console.proxy.from", "it is missing: nobody would be believed")
+			wrong("console.proxy.from", "it is missing: no proxy would be trusted")
 		}
 		for name, r := range p.Roles {
 			role("console.proxy.roles."+name, r)

@@ -75,40 +75,40 @@ func consoleSchema() object {
 	}
 	return strictObject(object{
 		"listen":    with(text("Host and port of the web console. Default: none."), "examples", []string{"127.0.0.1:8711"}),
-		"prefix":    with(text("Path that it is reached under."), "default", "/"),
-		"cert_file": text("PEM file of a certificate. With it, and its key, the console speaks HTTPS and no HTTP; it is read again when it changes. Default: none."),
+		"prefix":    with(text("URL path of the console."), "default", "/"),
+		"cert_file": text("PEM file of a certificate. With it and key_file the console serves HTTPS only. It is reloaded when it changes. Default: none."),
 		"key_file":  text("PEM file of the key of that certificate. Default: none."),
-		"hosts":     texts("Names that it is reached by, beside those of this machine. Requests for others are refused."),
-		"tokens": with(namedBy("Fixed secrets, by the name of whom each belongs to.", strictObject(object{
+		"hosts":     texts("Host names of the console, in addition to those of this machine. Requests for others are refused."),
+		"tokens": with(namedBy("Fixed secrets, by the name of their owner.", strictObject(object{
 			"token": text("At least 24 characters, such as \"${ANN_TOKEN}\"."),
-			"role":  role("What it lets its owner do.", "viewer"),
+			"role":  role("Role of its owner.", "viewer"),
 		}, "token")), "minProperties", 0),
 		"oidc": strictObject(object{
 			"issuer":        text("Address of the OpenID Connect provider."),
-			"client_id":     text("Name of the console there."),
-			"client_secret": text("Secret of the console there. Default: none, for a public client."),
-			"redirect_url":  text("The console's own address, and /auth/callback."),
-			"scopes":        texts("What to ask for. Default: openid, profile, email."),
-			"roles_claim":   with(text("Claim with a person's groups; dots lead into objects."), "default", "groups"),
-			"name_claim":    text("Claim for the record. Default: email, then sub."),
-			"roles":         with(roles("A role for each value of that claim. Nobody comes in without one."), "minProperties", 1),
+			"client_id":     text("Client ID of the console."),
+			"client_secret": text("Client secret of the console. Default: none, for a public client."),
+			"redirect_url":  text("URL of the console, followed by /auth/callback."),
+			"scopes":        texts("Scopes to request. Default: openid, profile, email."),
+			"roles_claim":   with(text("Claim with a user's groups; dots lead into nested objects."), "default", "groups"),
+			"name_claim":    text("Claim that names the user in the audit log. Default: email, then sub."),
+			"roles":         with(roles("A role for each value of that claim. Users without a role are refused."), "minProperties", 1),
 		}, "issuer", "client_id", "redirect_url", "roles"),
 		"proxy": strictObject(object{
 			"from":        texts("Addresses of proxies, such as 10.0.0.0/8. Headers from elsewhere are ignored."),
-			"user_header": with(text("Header with the person's name. Default: none, the proxy is only believed where a request came from."), "examples", []string{"X-Forwarded-User"}),
-			"role_header": text("Header with the role, or with groups. Default: none, everybody has the role below."),
+			"user_header": with(text("Header with the user's name. Default: none, the proxy is trusted for the client address only."), "examples", []string{"X-Forwarded-User"}),
+			"role_header": text("Header with the role, or with groups. Default: none, every user has the role below."),
 			"roles":       roles("A role for each value of that header. Default: the values are roles."),
-			"role":        role("Role of people of whom that header says nothing.", "viewer"),
+			"role":        role("Role of users for whom that header names none.", "viewer"),
 		}, "from"),
-		"payloads":    role("Least role that sees payloads and the values of headers.", "operator"),
-		"redact":      texts("JSON paths of payloads that nobody sees, such as $.card.number or $..password."),
-		"trace_url":   with(text("Link to a trace, with {trace_id} in it."), "examples", []string{"https://jaeger.example.com/trace/{trace_id}"}),
-		"session":     with(duration("How long somebody stays signed in without doing anything."), "default", "8h0m0s"),
-		"session_key": text("Makes sessions good for all processes that share it, and over restarts; at least 32 characters. Default: one of this process alone."),
+		"payloads":    role("Lowest role that may see payloads and the values of headers.", "operator"),
+		"redact":      texts("JSON paths that are hidden in payloads from every role, such as $.card.number or $..password."),
+		"trace_url":   with(text("URL of a trace, with {trace_id} as placeholder."), "examples", []string{"https://jaeger.example.com/trace/{trace_id}"}),
+		"session":     with(duration("How long an idle session stays valid."), "default", "8h0m0s"),
+		"session_key": text("Key that encrypts sessions, of at least 32 characters. Processes that share it accept each other's sessions, also after a restart. Default: a random key of the process."),
 	})
 }
 
-// redactConsole shows a console without its secrets.
+// redactConsole returns the console's settings with secrets replaced by asterisks.
 func redactConsole(c Console) map[string]any {
 	shown := make(map[string]any)
 	put := func(into map[string]any, key string, value any, is bool) {

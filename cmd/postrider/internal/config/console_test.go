@@ -63,12 +63,12 @@ func TestConsoleMistakes(t *testing.T) {
 		"short token": {"0123456789abcdef01234567", "short", "it has 5 characters"},
 		"role":        {"role: admin", "role: root", `"root" is not a role`},
 		"oidc role":   {"sre: admin", "sre: boss", `"boss" is not a role`},
-		"no roles":    {"    roles: {sre: admin, support: viewer}\n", "", "nobody could come in"},
+		"no roles":    {"    roles: {sre: admin, support: viewer}\n", "", "no user could sign in"},
 		"no issuer":   {"    issuer: https://login.example.com\n", "", "console.oidc.issuer"},
 		"proxy range": {"10.0.0.0/8", "10.0.0.1", "not a range of addresses"},
 		"no port":     {"0.0.0.0:8711", "0.0.0.0", "is not a host and port"},
 		"unknown key": {"trace_url", "trace_uri", "trace_url"},
-		"proxy from":  {"    from: 10.0.0.0/8\n", "", "nobody would be believed"},
+		"proxy from":  {"    from: 10.0.0.0/8\n", "", "no proxy would be trusted"},
 		"session key": {"planted-session-key-of-32-characters", "short", "want at least 32"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package config is the configuration file: databases, destinations, and the feeds between them, as one YAML file or as
-// the same structs in Go.
+// Package config reads the configuration file of the postrider command: databases, destinations,
+// and the feeds between them. The same configuration can be built in Go as a [File].
 //
 //	databases:
 //	  app: {url: "${DATABASE_URL}"}
@@ -8,6 +8,6 @@
 //	feeds:
 //	  default: {}
 //
-// [Load] and [Parse] report every mistake at once, with line and column, as [Mistakes]. Which brokers there are, and what
-// can be set for each, is up to the packages that the program imports: see package broker.
+// [Load] and [Parse] report every mistake at once, with line and column, as [Mistakes]. The drivers
+// that a program imports decide which brokers exist and which options each has; see package broker.
 package config

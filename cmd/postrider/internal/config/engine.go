@@ -8,37 +8,44 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The engines: how a database keeps its messages.
+// The engines: how a database stores its messages.
 const (
-	EngineLog     = "log"     // a log of our own, in PostgreSQL
+	EngineLog     = "log"     // postrider's own log tables, in PostgreSQL
 	EngineClassic = "classic" // a table whose rows have a status, in PostgreSQL, MySQL or MariaDB
 )
 
-// Table is where the classic engine finds messages: a table of the application, or without a Name and a Preset one of our own.
+// Table describes where the classic engine finds messages. With neither Name nor Preset it is
+// postrider's own table, otherwise a table of the application.
 type Table struct {
-	// Name is the table's, with its schema and a dot where it is not in the connection's own. Defaults to that of the preset.
+	// Name is the name of the table, qualified with its schema unless that is the connection's
+	// default. Defaults to the preset's.
 	Name string
-	// Preset is a layout that is known, such as "prisma". Defaults to none.
+	// Preset is a known layout, such as "prisma". Defaults to none.
 	Preset string
-	// Columns are the names of columns, by what they hold. An empty name means that the table has no such column.
+	// Columns maps what a column holds to its name. An empty name means that the table has no such
+	// column.
 	Columns map[string]string
-	// OrderBy are the columns in whose order messages are delivered. Defaults to what the preset says, else to the ID.
+	// OrderBy are the columns that define the delivery order. Defaults to the preset's, or else to
+	// the ID.
 	OrderBy []string
-	// Status are the words of the status column, by what they mean.
+	// Status maps the meaning of a status to the values that the status column has for it.
 	Status map[string][]string
-	// Delete removes rows once they are delivered.
+	// Delete makes relays delete rows after delivery.
 	Delete bool
-	// DefaultType, DefaultTopic and DefaultContentType are for tables without such a column.
+	// DefaultType, DefaultTopic and DefaultContentType are used where the table has no such column.
 	DefaultType, DefaultTopic, DefaultContentType string
-	// WireID is what the broker sees as the message's ID, with {id} for the row's and {database} for what tells its database from others. Defaults to the message's own.
+	// WireID is the template of the message ID that the broker sees. {id} stands for the row's ID
+	// and {database} for an identifier of the database. Defaults to the message's own ID.
 	WireID string
-	// Shards is how many parts the keys are divided into, and so the most relays that share the work. Defaults to 8.
+	// Shards is the number of parts that keys are divided into, and the maximum number of relays
+	// that share the work. Defaults to 8.
 	Shards int
-	// Retention is for how long delivered rows are kept. Defaults to 7 days in a table of our own, and for ever elsewhere.
+	// Retention is how long delivered rows are kept. Defaults to 7 days in postrider's own table,
+	// and to forever in a table of the application.
 	Retention time.Duration
 }
 
-// TableColumns are the columns that [Table.Columns] can name.
+// TableColumns returns the keys that [Table.Columns] can have.
 func TableColumns() []string {
 	keys := make([]string, len(tableColumns))
 	for i, c := range tableColumns {
@@ -47,14 +54,15 @@ func TableColumns() []string {
 	return keys
 }
 
-// TablePresets are the names that [Table.Preset] can have.
+// TablePresets returns the names that [Table.Preset] can have.
 func TablePresets() []string {
 	return []string{"bento", "debezium", "events-bigserial", "events-uuid", "integration-events", "open-outbox", "prisma", "watermill"}
 }
 
 var statusWords = []string{"pending", "processing", "published", "failed", "dead"}
 
-// EngineName returns the engine with its default: MySQL and MariaDB have only the classic one.
+// EngineName returns the engine, or its default if none is set. MySQL and MariaDB support the
+// classic engine only.
 func (d Database) EngineName() string {
 	if d.Engine == "" && isMySQL(d.URL) {
 		return EngineClassic
@@ -108,7 +116,8 @@ func (r *reader) database(n *yaml.Node, path string) Database {
 	return d
 }
 
-// table checks what goes with an engine. Whether the words and columns go together, the engine says.
+// table checks that the settings fit the engine. The engine itself checks whether the columns and
+// status values fit together.
 func (c *checker) table(path string, d Database) {
 	t := d.Table
 	set := map[string]bool{
@@ -168,8 +177,9 @@ func (c *checker) table(path string, d Database) {
 	}
 }
 
-// sharedTables refuses two feeds of a table whose rows say what has become of them, unless their filters exclude each other: a row that
-// both are to send, one of them would find marked as sent.
+// sharedTables refuses two feeds on one table of the classic engine unless their filters exclude
+// each other. The status of a row belongs to all feeds: once one feed has marked a row as sent,
+// another feed would skip it.
 func (c *checker) sharedTables() {
 	serves := make(map[[3]string][]string)
 	for _, name := range keys(c.Feeds) {

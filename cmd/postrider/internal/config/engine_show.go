@@ -6,7 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// tableSchema is what else a database with the classic engine can have.
+// tableSchema returns the schema of the settings that only the classic engine has.
 func tableSchema() object {
 	columns, words := make(object), make(object)
 	for _, c := range tableColumns {
@@ -16,29 +16,29 @@ func tableSchema() object {
 		words[word] = text(wordDocs[word])
 	}
 	words["pending"] = object{
-		"description": "Words of rows that wait; the first is what such a row is given again.",
+		"description": "Values for pending rows; a row that becomes pending again gets the first one.",
 		"anyOf":       []any{object{"type": []string{"string", "number", "boolean"}}, object{"type": "array", "minItems": 1, "items": object{"type": "string"}}},
 	}
 	return object{
 		"engine": object{"enum": []string{EngineLog, EngineClassic},
-			"description": "log: a log of our own, in PostgreSQL. classic: a table whose rows have a status. Default: log for postgres://, classic for mysql:// and mariadb://."},
-		"table":   text("Table that messages lie in, for the classic engine. Default: that of the layout, else one of our own."),
-		"layout":  object{"enum": TablePresets(), "description": "A known layout of the table: names of columns and words of the status, which columns and status change."},
+			"description": "log: postrider's own log, in PostgreSQL. classic: a table whose rows have a status. Default: log for postgres://, classic for mysql:// and mariadb://."},
+		"table":   text("Table of messages, for the classic engine. Default: that of the layout, else postrider's own."),
+		"layout":  object{"enum": TablePresets(), "description": "A known layout of the table: names of columns and values of the status. columns and status override it."},
 		"columns": with(strictObject(columns), "description", "Names of columns, by what they hold. \"\" means that the table has none."),
-		"order_by": object{"description": "Columns in whose order messages are delivered. Default: that of the layout, else the ID.",
+		"order_by": object{"description": "Columns that define the delivery order. Default: that of the layout, else the ID.",
 			"anyOf": []any{object{"type": "string"}, object{"type": "array", "minItems": 1, "items": object{"type": "string"}}}},
-		"status": with(strictObject(words), "description", "Words of the status column, by what they mean."),
-		"delete": with(boolean("Rows are deleted once they are delivered."), "default", false),
+		"status": with(strictObject(words), "description", "Values of the status column, by their meaning."),
+		"delete": with(boolean("Delete rows after delivery."), "default", false),
 		"default": with(strictObject(object{
 			"type": text("Type of messages."), "topic": text("Topic of messages."), "content_type": text("Content type of payloads."),
-		}), "description", "What is true for all rows of a table without a column for it."),
-		"wire_id":   with(text("ID that the broker sees, with {id} for the row's ID and {database} for what tells its database from others. Default: the message's own ID."), "examples", []string{"outbox-{database}-{id}"}),
-		"shards":    with(number("Parts that the keys are divided into, and so the most relays that share the work. At most 256.", 1), "default", 8),
-		"retention": duration("For how long delivered rows are kept. Default: 168h in a table of our own, for ever elsewhere."),
+		}), "description", "Values for all rows of a table without such a column."),
+		"wire_id":   with(text("ID that the broker sees, with {id} for the row's ID and {database} for an identifier of the database. Default: the message's own ID."), "examples", []string{"outbox-{database}-{id}"}),
+		"shards":    with(number("Parts that the keys are divided into, and so the maximum number of relays that share the work. At most 256.", 1), "default", 8),
+		"retention": duration("How long delivered rows are kept. Default: 168h in postrider's own table, forever elsewhere."),
 	}
 }
 
-// show returns a table as a file would have it.
+// show copies the settings of the table as they would stand in a file.
 func (t *Table) show(into *RedactedDatabase) {
 	into.Table, into.Layout, into.Columns, into.OrderBy, into.WireID, into.Shards = t.Name, t.Preset, t.Columns, t.OrderBy, t.WireID, t.Shards
 	into.Delete = t.Delete
@@ -63,8 +63,8 @@ func (t *Table) show(into *RedactedDatabase) {
 	}
 }
 
-// YAML returns the section of a file that has only this database. Its URL is written as it is: it should hold a variable instead of
-// a password.
+// YAML returns the section of a configuration file that describes only this database. It writes the
+// URL as it is, so the URL should contain a variable instead of a password.
 func (d Database) YAML(name string) ([]byte, error) {
 	shown := RedactedDatabase{URL: d.URL, Schema: d.Schema, MaxLogSize: d.MaxLogSize, Home: d.Home, Engine: d.EngineName()}
 	d.Table.show(&shown)

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// maxSecret is the largest file that a value may come from, in bytes.
+// maxSecret is the maximum size of a ${file:...}, in bytes.
 const maxSecret = 64 << 10
 
-// variable is ${NAME}, ${NAME:-default} or ${file:/path}, or two dollars before a brace, which stand for one.
+// variable matches ${NAME}, ${NAME:-default} and ${file:/path}, and the escape $${.
 var (
 	variable = regexp.MustCompile(`\$\$\{|\$\{[^{}]*\}`)
 	unclosed = regexp.MustCompile(`\$\{`)
@@ -23,10 +23,11 @@ var (
 // expander replaces variables in values.
 type expander struct {
 	env    func(string) (string, bool)
-	folder string // that paths of files are relative to
+	folder string // the base of relative paths
 }
 
-// expand returns the value, whether some of it came out of a file, and all that is wrong.
+// expand returns the value with its variables replaced, reports whether a part of it came from a
+// file, and returns all mistakes joined.
 func (e *expander) expand(text string) (value string, secret bool, err error) {
 	if !strings.Contains(text, "${") {
 		return text, false, nil
@@ -67,7 +68,7 @@ func (e *expander) lookup(name string) (value string, fromFile bool, err error) 
 	return fallback, false, nil
 }
 
-// read returns a file without the line break at its end.
+// read returns the content of a file without its trailing line breaks.
 func (e *expander) read(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("${file:} names no file")
@@ -75,7 +76,7 @@ func (e *expander) read(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(e.folder, path)
 	}
-	// A pipe or a terminal would wait for somebody to write.
+	// Reading a pipe or a terminal would block.
 	if info, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("${file:}: %w", err)
 	} else if !info.Mode().IsRegular() {

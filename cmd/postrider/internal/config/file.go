@@ -12,22 +12,22 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// File is a whole configuration. One made in Go is checked with [File.Validate].
+// File is a whole configuration. Call [File.Validate] on one that was built in Go.
 type File struct {
-	// Databases are where messages come from, by name. At least one.
+	// Databases are the databases that hold messages, by name. At least one.
 	Databases map[string]Database
-	// Destinations are where messages go, by name. At least one.
+	// Destinations are the brokers, by name. At least one.
 	Destinations map[string]Destination
-	// Feeds are the ways between them, by name. At least one.
+	// Feeds connect databases with destinations, by name. At least one.
 	Feeds map[string]Feed
-	// Reconcilers are jobs that look for what is missing, by name. Defaults to none.
+	// Reconcilers are the jobs that find missing effects, by name. Defaults to none.
 	Reconcilers map[string]Reconciler
-	// Connections is the most that a process keeps open to all databases together, at least two for each. Defaults to 4
-	// for each feed.
+	// Connections is the maximum number of connections that a process keeps open to all databases
+	// together. It must allow two per database. Defaults to 4 per feed.
 	Connections int
-	// Health is where the process says how it is. Defaults to nowhere.
+	// Health configures the health and metrics endpoints. Defaults to none.
 	Health Health
-	// Console is where people look after messages with a browser. Defaults to nowhere.
+	// Console configures the web console. Defaults to none.
 	Console Console
 
 	source source
@@ -35,54 +35,61 @@ type File struct {
 
 // Database is one database with messages.
 type Database struct {
-	// URL is its address: a URL, or key=value pairs of PostgreSQL. It may hold a password and must never be logged. Required.
+	// URL is the address: a URL, or key=value pairs of PostgreSQL. It may hold a password and must
+	// never be logged. Required.
 	URL string
-	// Schema holds what is ours. Defaults to "postrider" with the log, and to the connection's own with the classic engine.
+	// Schema is the database schema of postrider's objects. Defaults to "postrider" with the log,
+	// and to the connection's default with the classic engine.
 	Schema string
 	// Engine is EngineLog or EngineClassic. Defaults to the log in PostgreSQL, and to the classic engine in MySQL and MariaDB.
 	Engine string
-	// MaxLogSize is from how many bytes on the log does not keep delivered messages for their time. Defaults to 0, no limit.
+	// MaxLogSize is the size in bytes from which the log deletes delivered messages before the end
+	// of their retention. Defaults to 0, no limit.
 	MaxLogSize int
-	// Home is what you call the place where the database lives, such as "production": relays in a copy of it, which have another, send nothing.
-	// Defaults to none.
+	// Home names the environment of the database, such as "production". A relay refuses to send
+	// from a database whose recorded home differs, such as a restored copy. Defaults to none.
 	Home string
-	// Table is where the classic engine finds messages.
+	// Table describes where the classic engine finds messages.
 	Table Table
 }
 
 // Destination is one broker.
 type Destination struct {
-	// URL is its address, with credentials. It must never be logged. Required.
+	// URL is the address, with credentials. It must never be logged. Required.
 	URL string
-	// Broker is the name of its driver. Defaults to the one that the URL's scheme means.
+	// Broker is the name of the driver. Defaults to the driver of the URL's scheme.
 	Broker string
-	// Options are what else the driver can be told, as text, by name. In a file they stand beside URL and Broker.
+	// Options are the driver's options, by name. In a file they stand next to url and broker.
 	Options map[string]string
 }
 
-// Feed carries all messages of a database, or some of them, to destinations. Relays that serve feeds of the same name in
-// the same database share the work; feeds of different names each deliver everything.
+// Feed delivers all messages of a database, or some of them, to destinations. Relays that serve
+// feeds of the same name in the same database share the work; feeds of different names each deliver
+// everything.
 type Feed struct {
-	// Database names where messages come from. Defaults to the only one.
+	// Database is the name of the source database. Defaults to the only one.
 	Database string
-	// Destination is where routes lead that name none. Defaults to the only one.
+	// Destination is the destination of routes that name none. Defaults to the only one.
 	Destination string
-	// Only is the filter: other messages are passed over as done, or with the classic engine left alone. Defaults to all.
+	// Only selects the messages to deliver. The log engine counts all others as done, the classic
+	// engine does not touch them. Defaults to all.
 	Only route.Match
-	// Order is "strict": per key, nothing overtakes a message that fails; or "skip": the later messages of its key do.
-	// Defaults to "strict".
+	// Order is "strict" or "skip". With "strict", later messages of a key wait for one that fails;
+	// with "skip", they overtake it. Defaults to "strict".
 	Order string
 	// Relay tunes the relay. Its Feed, Name, Order and Logger are not used.
 	Relay relay.Config
-	// Create has the feed created if its database has others but not this one, and says where it begins: "now", "oldest" or a
-	// time. Otherwise only the first feed of a database is created. Defaults to none of these.
+	// Create makes the relay create the feed if it does not exist, and says where the feed begins:
+	// "now", "oldest" or a time. Without it, a relay only creates the first feed of a database.
+	// Defaults to none.
 	Create string
-	// Routes decide about each message, the first that matches. A message that none matches waits, and the log says so.
-	// Defaults to one that sends everything to Destination.
+	// Routes choose the destination of each message; the first match counts. A message that no
+	// route matches waits, and the relay logs it. Defaults to one route that sends everything to
+	// Destination.
 	Routes []route.Rule
 }
 
-// maxFile is the largest file that is read, in bytes.
+// maxFile is the maximum size of a configuration file, in bytes.
 const maxFile = 1 << 20
 
 // Load reads a file, with variables from the environment. See [Parse].
@@ -99,7 +106,7 @@ func Load(path string) (*File, error) {
 	return Parse(path, data, os.LookupEnv)
 }
 
-// Destination opens a publisher for the destination with the name. It does not wait for the broker.
+// Destination opens a publisher for the named destination. It does not wait for the broker.
 func (f *File) Destination(name string, log *slog.Logger) (postrider.Publisher, error) {
 	d, ok := f.Destinations[name]
 	if !ok {
@@ -112,7 +119,7 @@ func (f *File) Destination(name string, log *slog.Logger) (postrider.Publisher, 
 	return pub, nil
 }
 
-// Driver returns the driver that the destination means.
+// Driver returns the driver of the destination.
 func (d Destination) Driver() (broker.Driver, error) {
 	if d.Broker != "" {
 		return broker.Lookup(d.Broker)

@@ -6,15 +6,18 @@ import (
 	"strconv"
 )
 
-// Health is where a process answers questions about itself: /livez, /readyz and /metrics.
+// Health configures the endpoints /livez, /readyz and /metrics of a process.
 type Health struct {
-	// Listen is a host and port, such as "127.0.0.1:8710". Defaults to none: nobody can ask.
+	// Listen is a host and port, such as "127.0.0.1:8710". Defaults to none: there are no
+	// endpoints.
 	Listen string
-	// Token is what callers must send as bearer token. It must never be logged. Required when other machines can call.
+	// Token is what callers must send as bearer token. It must never be logged. Required if other
+	// machines can reach Listen.
 	Token string
 }
 
-// Validate reports an address that is none, or that is open to everybody.
+// Validate reports a Listen that is not a host and port, or that other machines can reach although
+// there is no token.
 func (h Health) Validate() error {
 	if h.Listen == "" {
 		return nil

@@ -9,7 +9,7 @@ import (
 
 // Mistake is one thing that is wrong with a configuration.
 type Mistake struct {
-	File    string `json:"file,omitempty"` // empty for a File made in Go, as are Line and Column
+	File    string `json:"file,omitempty"` // empty for a File built in Go, as are Line and Column
 	Line    int    `json:"line,omitempty"` // counted from 1
 	Column  int    `json:"column,omitempty"`
 	Path    string `json:"path,omitempty"` // such as "feeds.default.routes[2].name"
@@ -31,13 +31,14 @@ func (m Mistake) String() string {
 	return b.String() + m.Message
 }
 
-// maxMistakes bounds how many are told apart.
+// maxMistakes is the maximum number of mistakes that are reported one by one.
 const maxMistakes = 100
 
-// Mistakes are all that is wrong with a configuration, by line. Of more than a hundred, the last only counts the rest.
+// Mistakes are all mistakes of a configuration, by line. If there are more than a hundred, the last
+// entry counts the rest.
 type Mistakes []Mistake //nolint:errname // it is the list as well as the error
 
-// Error returns one line a mistake.
+// Error returns one line per mistake.
 func (m Mistakes) Error() string {
 	lines := make([]string, len(m))
 	for i := range m {
@@ -46,7 +47,8 @@ func (m Mistakes) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sorted puts mistakes in the order of the file, and returns them. Of several at one place, the first found stands first.
+// Sorted sorts the mistakes by their position in the file, and returns them. Mistakes at the same
+// position keep the order in which they were found.
 func (m Mistakes) Sorted() Mistakes {
 	slices.SortStableFunc(m, func(a, b Mistake) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -54,7 +56,7 @@ func (m Mistakes) Sorted() Mistakes {
 	return m
 }
 
-// asError avoids an error that is not nil and says nothing.
+// asError returns nil for an empty list. A typed empty list would be an error that is not nil.
 func (m Mistakes) asError() error {
 	if len(m) == 0 {
 		return nil
@@ -67,7 +69,7 @@ func (m Mistakes) asError() error {
 	return m
 }
 
-// flatten returns the errors that were put together with [errors.Join].
+// flatten returns the errors that [errors.Join] has joined.
 func flatten(err error) []error {
 	if err == nil {
 		return nil
@@ -83,16 +85,17 @@ func flatten(err error) []error {
 	return all
 }
 
-// source is what is remembered of the file that a configuration was read from.
+// source records the file that a configuration was read from.
 type source struct {
 	name   string
 	places map[string]place // by path
-	hidden map[string]bool  // paths of values that came out of a file for secrets
+	hidden map[string]bool  // paths of values that came from a ${file:...}
 }
 
 type place struct{ line, column int }
 
-// mistake finds the place of a path or, if it is not in the file, of the nearest thing above it.
+// mistake creates a mistake at the position of the path. If the path is not in the file, it uses
+// the position of the nearest parent.
 func (s *source) mistake(path, format string, args ...any) Mistake {
 	m := Mistake{File: s.name, Path: path, Message: fmt.Sprintf(format, args...)}
 	for at := path; ; at = parent(at) {
@@ -106,7 +109,8 @@ func (s *source) mistake(path, format string, args ...any) Mistake {
 	}
 }
 
-// Mistake makes a mistake out of what somebody else has found wrong with a value, at the value's place.
+// Mistake creates a [Mistake] at the position of a value, with a message from a caller that has
+// checked it further.
 func (f *File) Mistake(path, message string) Mistake { return f.source.mistake(path, "%s", message) }
 
 // parent cuts the last part off a path. Names contain neither dots nor brackets.

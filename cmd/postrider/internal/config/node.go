@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// reader walks through the nodes of a file, and keeps the place of everything it meets.
+// reader walks through the nodes of a file, and records the position of each.
 type reader struct {
 	source
 	expander
@@ -20,7 +20,7 @@ func (r *reader) wrong(path, format string, args ...any) {
 	r.mistakes = append(r.mistakes, r.mistake(path, format, args...))
 }
 
-// wrongAt is for what has no path of its own.
+// wrongAt reports a mistake at a node that has no path of its own.
 func (r *reader) wrongAt(n *yaml.Node, path, format string, args ...any) {
 	r.mistakes = append(r.mistakes, Mistake{r.name, n.Line, n.Column, path, fmt.Sprintf(format, args...)})
 }
@@ -48,7 +48,7 @@ func (r *reader) visit(n *yaml.Node, path string, what func(key string, keyNode,
 		}
 		lines[key.Value] = key.Line
 		r.places[at] = place{value.Line, value.Column}
-		if isNull(value) { // it may stand nowhere
+		if isNull(value) { // a null value may have no position of its own
 			r.places[at] = place{key.Line, key.Column}
 		}
 		what(key.Value, key, value, at)
@@ -194,7 +194,7 @@ func (r *reader) durationsInto(target *[]time.Duration) func(*yaml.Node, string)
 	}
 }
 
-// reject refuses what makes a file say something else than what one reads.
+// reject refuses YAML features that make the file mean something else than it shows.
 func (r *reader) reject(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:

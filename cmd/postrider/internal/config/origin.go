@@ -23,8 +23,8 @@ func ParseOrigin(text string) (feeds.Origin, error) {
 	return feeds.Origin{Time: at}, nil
 }
 
-// Where returns the scheme and the host of a destination's address: what a feed remembers of it. Passwords, paths and options,
-// which may hold secrets, are left out.
+// Where returns the scheme and the host of a destination's address, which a feed records. It omits
+// passwords, paths and options, which may be secret.
 func Where(url string) string {
 	scheme, rest, ok := strings.Cut(url, ":")
 	if !ok {

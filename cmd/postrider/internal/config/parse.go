@@ -15,9 +15,10 @@ import (
 	"github.com/postrider/postrider/broker/route"
 )
 
-// Parse reads a configuration. The name is used in mistakes, and files that it mentions are relative to its folder. In
-// values, ${NAME} is replaced by what env returns, ${NAME:-default} by the default if that is nothing, and ${file:PATH}
-// by the content of the file; nothing is replaced in keys. The error is of type [Mistakes], and holds all of them.
+// Parse reads a configuration. The name of the file is used in mistakes, and relative paths of
+// files start at its folder. In values, ${NAME} is replaced by what env returns, ${NAME:-default}
+// by the default if env returns nothing, and ${file:PATH} by the content of the file. Keys are not
+// expanded. The error is of type [Mistakes], and holds all of them.
 func Parse(name string, data []byte, env func(string) (string, bool)) (*File, error) {
 	r := &reader{
 		source:   source{name: name, places: map[string]place{"": {1, 1}}, hidden: make(map[string]bool)},
@@ -29,7 +30,8 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (*File, er
 	}
 	f := r.file(root)
 	f.source = r.source
-	// What could not be read is not judged, and neither is how it goes together with other routes.
+	// Do not check values that could not be read. If one route could not be read, do not check the
+	// others of its feed either: the checks compare routes with each other.
 	unread := make(map[string]bool)
 	for _, m := range r.mistakes {
 		unread[m.Path] = true
@@ -52,7 +54,7 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (*File, er
 
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
-// document returns the top of the file.
+// document returns the root node of the file.
 func (r *reader) document(data []byte) (*yaml.Node, bool) {
 	if len(data) > maxFile {
 		r.wrong("", "the file is larger than %d bytes", maxFile)
@@ -115,7 +117,7 @@ func (r *reader) file(n *yaml.Node) *File {
 	return f
 }
 
-// destination reads what all destinations have; the rest are options, which the driver judges.
+// destination reads the common settings of a destination. All other keys are options of its driver.
 func (r *reader) destination(n *yaml.Node, path string) Destination {
 	d := Destination{Options: make(map[string]string)}
 	type entry struct {
@@ -136,7 +138,7 @@ func (r *reader) destination(n *yaml.Node, path string) Destination {
 	})
 	driver, err := d.Driver()
 	if err != nil {
-		return d // what its options are nobody can say
+		return d // the options are unknown without a driver
 	}
 	options := append(broker.Common(), driver.Options...)
 	known := []string{"url", "broker"}

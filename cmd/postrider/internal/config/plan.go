@@ -12,17 +12,17 @@ import (
 
 const defaultSchema = "postrider"
 
-// Plan is a feed with all its defaults filled in, ready to be served.
+// Plan is a feed with all defaults filled in, ready to run.
 type Plan struct {
 	Name         string
 	DatabaseName string
 	Database     Database
 	Table        *route.Table
 	Only         route.Match
-	Relay        relay.Config // with the feed's name, order and the defaults; Name and Logger are left to the caller
+	Relay        relay.Config // with the feed's name, order and the defaults; the caller sets Name and Logger
 }
 
-// Feed returns the plan of the feed with the name.
+// Feed returns the plan of the named feed.
 func (f *File) Feed(name string) (*Plan, error) {
 	feed, ok := f.Feeds[name]
 	if !ok {
@@ -56,8 +56,9 @@ func (f *File) Feed(name string) (*Plan, error) {
 	return p, nil
 }
 
-// Router returns the publisher for the feed's relay. It needs all of the table's destinations, opened. With the classic engine the
-// store has the filter: what a router passes over would be marked as sent.
+// Router returns the publisher for the feed's relay. It needs all destinations of the table,
+// opened. With the classic engine the store applies the filter instead: the relay would mark
+// messages that the router skips as sent.
 func (p *Plan) Router(destinations map[string]postrider.Publisher, log *slog.Logger) (*route.Router, error) {
 	if log != nil {
 		log = log.With("feed", p.Name)
@@ -69,7 +70,8 @@ func (p *Plan) Router(destinations map[string]postrider.Publisher, log *slog.Log
 	return route.NewRouter(p.Table, destinations, cfg)
 }
 
-// rules returns the feed's routes with their destinations. Where there is none, it stays empty.
+// rules returns the feed's routes with their destinations. A destination that cannot be determined
+// stays empty.
 func (f *File) rules(feed Feed) []route.Rule {
 	fallback, _ := choose("destination", feed.Destination, f.Destinations)
 	if len(feed.Routes) == 0 {
@@ -85,7 +87,7 @@ func (f *File) rules(feed Feed) []route.Rule {
 	return rules
 }
 
-// choose returns the named one of a kind of things, or the only one there is if no name is given.
+// choose returns the named entry, or the only one if the name is empty.
 func choose[T any](kind, name string, all map[string]T) (string, error) {
 	if name != "" {
 		if _, ok := all[name]; !ok {

@@ -10,50 +10,54 @@ import (
 	"github.com/postrider/postrider/reconcile"
 )
 
-// Reconciler is a job that looks for what is missing and sends it again. It is one of three kinds, by what is set: Query, Consumer or
-// Destination.
+// Reconciler is a job that finds missing effects and sends their messages again. Exactly one of
+// Query, Consumer and Destination is set, and determines the kind of the job.
 type Reconciler struct {
-	// Database is where the job is kept, and where Query runs. Defaults to that of Feed, or else to the only one.
+	// Database stores the job, and runs Query. Defaults to the database of Feed, or else to the
+	// only one.
 	Database string
-	// Every and Cron say when it is due; only one of them may be set. Default to every 5 minutes.
+	// Every and Cron define when the job runs; only one of them may be set. Default to every 5
+	// minutes.
 	Every time.Duration
 	Cron  string
-	// Zone is that of Cron. Defaults to UTC.
+	// Zone is the time zone of Cron. Defaults to UTC.
 	Zone string
-	// Window is how far back it looks. Defaults to 24 hours.
+	// Window is how far back the job looks. Defaults to 24 hours.
 	Window time.Duration
-	// Grace is how old something missing is at least. Defaults to 5 minutes.
+	// Grace is the minimum age of what counts as missing. Defaults to 5 minutes.
 	Grace time.Duration
 
 	// Query finds business rows that lack their effect. Its columns are the fields of a message.
 	Query string
-	// Type, AggregateType and Topic are those of all messages of Query. Default to its columns.
+	// Type, AggregateType and Topic apply to all messages of Query. Default to the columns of
+	// Query.
 	Type, AggregateType, Topic string
-	// DedupKey is a text with columns of Query in braces. Defaults to column dedup_key.
+	// DedupKey is a template with columns of Query in braces. Defaults to the column dedup_key.
 	DedupKey string
 
-	// Feed is whose deliveries are compared. Defaults to the only one.
+	// Feed is the feed whose deliveries are compared. Defaults to the only one.
 	Feed string
-	// Consumer is whose inbox must have recorded them.
+	// Consumer is the consumer whose inbox must have recorded the deliveries.
 	Consumer string
-	// Inbox is the database of that inbox. Defaults to that of the feed.
+	// Inbox is the database of that inbox. Defaults to the feed's database.
 	Inbox string
-	// Only chooses the messages that the consumer is to have recorded. Defaults to all.
+	// Only selects the messages that the consumer must have recorded. Defaults to all.
 	Only route.Match
-	// Destination is what must hold them.
+	// Destination is the destination that must hold the deliveries.
 	Destination string
 
-	// Again is how often something is sent again that was sent before. Defaults to 0 for Query and to 3 otherwise.
+	// Again is how many times a message that was already sent may be sent again. Defaults to 0 for
+	// Query and to 3 otherwise.
 	Again int
-	// AgainAfter is the least time between two times. Defaults to 1 hour.
+	// AgainAfter is the minimum time between two repetitions. Defaults to 1 hour.
 	AgainAfter time.Duration
-	// Batch is how many messages one transaction sends. Defaults to 100.
+	// Batch is the number of messages per transaction. Defaults to 100.
 	Batch int
-	// Limit is how many messages one run sends. Defaults to 10000.
+	// Limit is the maximum number of messages per run. Defaults to 10000.
 	Limit int
-	// Rate is how many messages a second a run sends. Defaults to 100.
+	// Rate is the maximum number of messages per second. Defaults to 100.
 	Rate int
-	// Timeout is how long one transaction may take. Defaults to 30 seconds.
+	// Timeout limits each transaction. Defaults to 30 seconds.
 	Timeout time.Duration
 }
 
@@ -63,7 +67,7 @@ const (
 	defaultGrace  = 5 * time.Minute
 )
 
-// Schedule returns when the job is due.
+// Schedule returns the schedule of the job.
 func (p Reconciler) Schedule() (reconcile.Schedule, error) {
 	every := ""
 	if p.Every != 0 || p.Cron == "" {
@@ -72,7 +76,7 @@ func (p Reconciler) Schedule() (reconcile.Schedule, error) {
 	return reconcile.ParseSchedule(every, p.Cron, p.Zone)
 }
 
-// ReconcilerDatabase returns the name of the database that a job is kept in.
+// ReconcilerDatabase returns the name of the database that stores a job.
 func (f *File) ReconcilerDatabase(p Reconciler) (string, error) {
 	if p.Database == "" && p.Query == "" {
 		feed, err := choose("feed", p.Feed, f.Feeds)
@@ -183,7 +187,7 @@ func trimReconcile(err error) string {
 	return text
 }
 
-// showReconciler returns the job as a file would have it, with its defaults.
+// showReconciler returns the job as it would stand in a file, with its defaults.
 func (f *File) showReconciler(p Reconciler) map[string]any {
 	shown := make(map[string]any)
 	for _, o := range reconcilerOptions {

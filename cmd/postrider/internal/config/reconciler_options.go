@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// reconcilerKind is one of three kinds of jobs.
+// reconcilerKind is the kind of a job.
 type reconcilerKind int
 
 const (
@@ -22,24 +22,24 @@ func (p *Reconciler) kind() reconcilerKind {
 	}
 }
 
-// reconcilerOption is something that a file can say about a reconciler.
+// reconcilerOption is a key of a reconciler in the file.
 type reconcilerOption struct {
 	key, doc string
-	kinds    reconcilerKind // that it belongs to; 0 is all
+	kinds    reconcilerKind // the kinds that have it; 0 means all
 	fallback any
 	field    func(*Reconciler) any // *string, *int or *time.Duration
 }
 
 var reconcilerOptions = []reconcilerOption{
-	{"database", "Where the job is kept, and where the query runs. Default: that of the feed, else the only one.", 0, nil,
+	{"database", "Database that stores the job and runs the query. Default: that of the feed, else the only one.", 0, nil,
 		func(p *Reconciler) any { return &p.Database }},
-	{"every", "Time from the beginning of one run to the next.", 0, defaultEvery, func(p *Reconciler) any { return &p.Every }},
-	{"cron", "When it is due, instead of every: minute hour day month weekday.", 0, nil, func(p *Reconciler) any { return &p.Cron }},
+	{"every", "Time from the start of one run to the next.", 0, defaultEvery, func(p *Reconciler) any { return &p.Every }},
+	{"cron", "Schedule, instead of every: minute hour day month weekday.", 0, nil, func(p *Reconciler) any { return &p.Cron }},
 	{"zone", "Time zone of cron. Default: UTC.", 0, nil, func(p *Reconciler) any { return &p.Zone }},
 	{"window", "How far back it looks.", 0, defaultWindow, func(p *Reconciler) any { return &p.Window }},
-	{"grace", "How old something missing is at least, so that what is on its way is left alone.", 0, defaultGrace,
+	{"grace", "Minimum age of what counts as missing, so that messages on their way are not sent again.", 0, defaultGrace,
 		func(p *Reconciler) any { return &p.Grace }},
-	{"query", "SELECT for business rows that lack their effect, between $1 and $2. Its columns are fields of a message.", 0, nil,
+	{"query", "SELECT of business rows that lack their effect, between $1 and $2. Its columns are fields of a message.", 0, nil,
 		func(p *Reconciler) any { return &p.Query }},
 	{"type", "Type of all messages. Default: column type.", ofQuery, nil, func(p *Reconciler) any { return &p.Type }},
 	{"aggregate_type", "Aggregate type of all messages. Default: column aggregate_type.", ofQuery, nil,
@@ -52,13 +52,13 @@ var reconcilerOptions = []reconcilerOption{
 	{"consumer", "Consumer whose inbox must have recorded what the feed has delivered.", 0, nil, func(p *Reconciler) any { return &p.Consumer }},
 	{"inbox", "Database of that inbox. Default: that of the feed.", ofConsumer, nil, func(p *Reconciler) any { return &p.Inbox }},
 	{"destination", "Destination that must hold what the feed has delivered to it.", 0, nil, func(p *Reconciler) any { return &p.Destination }},
-	{"again", "How often something is sent again that was sent before. Default: 0 with query, otherwise 3.", 0, nil,
+	{"again", "How many times a message that was already sent may be sent again. Default: 0 with query, otherwise 3.", 0, nil,
 		func(p *Reconciler) any { return &p.Again }},
-	{"again_after", "Least time between two times.", 0, time.Hour, func(p *Reconciler) any { return &p.AgainAfter }},
-	{"batch", "Most messages in one transaction.", 0, 100, func(p *Reconciler) any { return &p.Batch }},
-	{"limit", "Most messages of one run.", 0, 10000, func(p *Reconciler) any { return &p.Limit }},
-	{"rate", "Most messages a second.", 0, 100, func(p *Reconciler) any { return &p.Rate }},
-	{"timeout", "Longest transaction.", 0, 30 * time.Second, func(p *Reconciler) any { return &p.Timeout }},
+	{"again_after", "Minimum time between two repetitions.", 0, time.Hour, func(p *Reconciler) any { return &p.AgainAfter }},
+	{"batch", "Maximum number of messages in one transaction.", 0, 100, func(p *Reconciler) any { return &p.Batch }},
+	{"limit", "Maximum number of messages of one run.", 0, 10000, func(p *Reconciler) any { return &p.Limit }},
+	{"rate", "Maximum number of messages a second.", 0, 100, func(p *Reconciler) any { return &p.Rate }},
+	{"timeout", "Timeout of a transaction.", 0, 30 * time.Second, func(p *Reconciler) any { return &p.Timeout }},
 }
 
 func (o *reconcilerOption) set(p *Reconciler) bool {
@@ -74,7 +74,7 @@ func (o *reconcilerOption) set(p *Reconciler) bool {
 }
 
 func reconcilerSchema() object {
-	properties := object{"only": with(ref("match"), "description", "Messages that the consumer is to have recorded.")}
+	properties := object{"only": with(ref("match"), "description", "Messages that the consumer must have recorded.")}
 	for _, o := range reconcilerOptions {
 		switch o.field(&Reconciler{}).(type) {
 		case *string:

@@ -13,11 +13,11 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// hiddenText stands where a secret was.
+// hiddenText replaces secrets.
 const hiddenText = "***"
 
-// Redacted is a configuration with all its defaults and without its secrets, for people and programs to look at. A part
-// that is not a secret reads as it would in a file.
+// Redacted is a configuration with all defaults and without secrets, for display. Everything else
+// reads as it would in a file.
 type Redacted struct {
 	Databases    map[string]RedactedDatabase `json:"databases" yaml:"databases"`
 	Destinations map[string]map[string]any   `json:"destinations" yaml:"destinations"` // url, broker and the options
@@ -45,7 +45,7 @@ type RedactedDatabase struct {
 	Layout     string            `json:"layout,omitempty" yaml:"layout,omitempty"`
 	Columns    map[string]string `json:"columns,omitempty" yaml:"columns,omitempty"`
 	OrderBy    []string          `json:"order_by,omitempty" yaml:"order_by,omitempty,flow"`
-	Status     map[string]any    `json:"status,omitempty" yaml:"status,omitempty"` // a word, or several
+	Status     map[string]any    `json:"status,omitempty" yaml:"status,omitempty"` // a value, or several
 	Delete     bool              `json:"delete,omitempty" yaml:"delete,omitempty"`
 	Default    map[string]string `json:"default,omitempty" yaml:"default,omitempty"`
 	WireID     string            `json:"wire_id,omitempty" yaml:"wire_id,omitempty"`
@@ -79,10 +79,10 @@ type RedactedRoute struct {
 	Drop          bool   `json:"drop,omitempty" yaml:"drop,omitempty"`
 }
 
-// YAML returns the configuration as a file would have it.
+// YAML returns the configuration as a file.
 func (r Redacted) YAML() ([]byte, error) { return yaml.Marshal(r) }
 
-// Redacted returns the configuration for showing.
+// Redacted returns the configuration for display.
 func (f *File) Redacted() Redacted {
 	r := Redacted{make(map[string]RedactedDatabase), make(map[string]map[string]any), make(map[string]RedactedFeed), nil, f.budget(len(f.Feeds)), nil, nil}
 	if f.Health != (Health{}) {
@@ -148,7 +148,7 @@ func redactRule(rule route.Rule) RedactedRoute {
 	return shown
 }
 
-// show returns the field as a file would have it.
+// show returns the field as it would stand in a file.
 func (o *relayOption) show(feed Feed) any {
 	o.fill(&feed.Relay)
 	if o.number != nil {
@@ -186,7 +186,7 @@ func (f *File) redactDestination(path string, d Destination) map[string]any {
 	return shown
 }
 
-// typed makes a value of an option what it would be in a file.
+// typed converts the value of an option to the type that it would have in a file.
 func typed(kind broker.Kind, value string) any {
 	switch kind {
 	case broker.Int:
@@ -206,14 +206,15 @@ func typed(kind broker.Kind, value string) any {
 
 const secretWords = `(?:pass|secret|token|key|sig|auth|cred)`
 
-// Each takes rather too much than too little: a password may contain all characters that it should not.
+// The patterns hide too much rather than too little: a password may contain any character, also
+// those that should have been escaped.
 var (
 	pairSecret  = regexp.MustCompile(`(?i)(\w*` + secretWords + `\w*\s*=\s*)('(?:[^'\\]|\\.)*'?|\S*)`)
 	querySecret = regexp.MustCompile(`(?i)([?&][^=&#]*` + secretWords + `[^=&#]*=)[^&#]*`)
 	userSecret  = regexp.MustCompile(`^([a-zA-Z0-9+.-]+://)([^:@/?#]*)(:.*)?@`)
 )
 
-// RedactURL returns an address without the passwords and tokens in it, for logs.
+// RedactURL returns an address without its passwords and tokens, for logs.
 func RedactURL(address string) string {
 	if !strings.Contains(address, "://") {
 		return pairSecret.ReplaceAllString(address, "${1}"+hiddenText)
@@ -226,7 +227,7 @@ func RedactURL(address string) string {
 		case strings.HasPrefix(part[1], "postgres"), isMySQL(part[1]):
 			return match
 		}
-		return part[1] + hiddenText + "@" // a name without a password can be a token
+		return part[1] + hiddenText + "@" // some brokers take a token as the user name
 	})
 	return querySecret.ReplaceAllString(address, "${1}"+hiddenText)
 }

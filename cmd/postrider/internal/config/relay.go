@@ -12,22 +12,23 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// relayOption is something that a file can set for a relay: a field of [relay.Config], its name here and its default.
+// relayOption is a key of a relay in the file: the field of [relay.Config] that it sets, and its
+// default.
 type relayOption struct {
 	key, field string
 	doc        string
-	duration   func(*relay.Config) *time.Duration // one of the three
+	duration   func(*relay.Config) *time.Duration // one of duration, number and series is set
 	number     func(*relay.Config) *int
 	fallback   any // nil for a series
 	series     func(*relay.Config) *[]time.Duration
 }
 
 var relayOptions = []relayOption{
-	{"lease", "Lease", "How long the shards of a relay that has died stay with it.",
+	{"lease", "Lease", "How long a relay that has died keeps its shards.",
 		func(c *relay.Config) *time.Duration { return &c.Lease }, nil, 10 * time.Second, nil},
-	{"batch", "BatchSize", "Most messages in one call of a destination.",
+	{"batch", "BatchSize", "Maximum number of messages in one call of a destination.",
 		nil, func(c *relay.Config) *int { return &c.BatchSize }, 500, nil},
-	{"read_ahead", "ReadAhead", "Most messages of a shard that are read and not confirmed, or confirmed behind one that is not.",
+	{"read_ahead", "ReadAhead", "Maximum number of messages of a shard that are read and not confirmed, or confirmed behind one that is not.",
 		nil, func(c *relay.Config) *int { return &c.ReadAhead }, 4000, nil},
 	{"memory", "Memory", "About how many bytes of messages are held, at most a quarter of the memory that the process may have; the feeds of a process share it.",
 		nil, func(c *relay.Config) *int { return &c.Memory }, 64 << 20, nil},
@@ -39,37 +40,37 @@ var relayOptions = []relayOption{
 		func(c *relay.Config) *time.Duration { return &c.SettleInterval }, nil, 50 * time.Millisecond, nil},
 	{"balance_interval", "BalanceInterval", "Time between two checks of the fair share of shards.",
 		func(c *relay.Config) *time.Duration { return &c.BalanceInterval }, nil, time.Second, nil},
-	{"publish_timeout", "PublishTimeout", "Longest call of a destination.",
+	{"publish_timeout", "PublishTimeout", "Timeout of a call of a destination.",
 		func(c *relay.Config) *time.Duration { return &c.PublishTimeout }, nil, 30 * time.Second, nil},
-	{"outage.first", "Outage.First", "Pause after a first failure that is no message's fault; it doubles with each.",
+	{"outage.first", "Outage.First", "Backoff after the first failure that no message has caused; doubles with each further one.",
 		func(c *relay.Config) *time.Duration { return &c.Outage.First }, nil, 100 * time.Millisecond, nil},
-	{"outage.most", "Outage.Most", "Longest such pause, its random part included.",
+	{"outage.most", "Outage.Most", "Longest such backoff, including its random part.",
 		func(c *relay.Config) *time.Duration { return &c.Outage.Most }, nil, 2 * time.Second, nil},
 	{"drain_timeout", "DrainTimeout", "How long a stop waits for what is in flight.",
 		func(c *relay.Config) *time.Duration { return &c.DrainTimeout }, nil, 10 * time.Second, nil},
-	{"maintain_interval", "MaintainInterval", "Time between two rounds of the log's housekeeping.",
+	{"maintain_interval", "MaintainInterval", "Time between two rounds of the log's maintenance.",
 		func(c *relay.Config) *time.Duration { return &c.MaintainInterval }, nil, time.Minute, nil},
 	{"canary", "Canary", "Time between two canaries: messages, one a shard, that prove that others would arrive. They are not published.",
 		func(c *relay.Config) *time.Duration { return &c.Canary }, nil, 5 * time.Second, nil},
-	{"retry.attempts", "Retry.Attempts", "How often a message that fails by its own fault is sent before it is a dead letter.",
+	{"retry.attempts", "Retry.Attempts", "Attempts of a message that fails for a reason of its own, before it is a dead letter.",
 		nil, func(c *relay.Config) *int { return &c.Retry.Attempts }, 5, nil},
-	{"retry.first", "Retry.First", "Pause of such a message after the first attempt; it doubles with each.",
+	{"retry.first", "Retry.First", "Backoff of such a message after the first attempt; doubles with each further one.",
 		func(c *relay.Config) *time.Duration { return &c.Retry.First }, nil, time.Second, nil},
-	{"retry.most", "Retry.Most", "Longest pause between two such attempts, its random part included.",
+	{"retry.most", "Retry.Most", "Longest backoff between two such attempts, including its random part.",
 		func(c *relay.Config) *time.Duration { return &c.Retry.Most }, nil, 10 * time.Minute, nil},
-	{"retry.max_age", "Retry.MaxAge", "How long after its first failure such a message is still sent. Default: no limit.",
+	{"retry.max_age", "Retry.MaxAge", "How long after its first failure such a message is still retried. Default: no limit.",
 		func(c *relay.Config) *time.Duration { return &c.Retry.MaxAge }, nil, time.Duration(0), nil},
-	{"retry.pauses", "Retry.Pauses", "The pauses of such a message one by one, instead of first and most; the last one is repeated. Without attempts there is one more of them.",
+	{"retry.pauses", "Retry.Pauses", "The backoffs of such a message one by one, instead of first and most; the last one repeats. Without attempts, there is one more attempt than backoffs.",
 		nil, nil, nil, func(c *relay.Config) *[]time.Duration { return &c.Retry.Pauses }},
 }
 
-// relaySections says what the sections are about.
+// relaySections documents the sections.
 var relaySections = map[string]string{
-	"retry":  "How often a message that fails by its own fault is sent, and after which pauses.",
-	"outage": "Pauses after failures that are no message's fault, which are repeated until they are over.",
+	"retry":  "Attempts and backoffs of a message that fails for a reason of its own.",
+	"outage": "Backoffs after failures that no message has caused, which are retried until they are over.",
 }
 
-// section splits the key of an option that stands in a section of its own, such as retry.first.
+// section splits the key of an option that is in a section, such as retry.first.
 func (o *relayOption) section() (section, key string) {
 	if section, key, ok := strings.Cut(o.key, "."); ok {
 		return section, key
@@ -77,7 +78,7 @@ func (o *relayOption) section() (section, key string) {
 	return "", o.key
 }
 
-// said reports whether the option has a value or a default.
+// said reports whether the option is set or has a default.
 func (o *relayOption) said(c *relay.Config) bool {
 	switch {
 	case o.series != nil:
@@ -91,7 +92,7 @@ func (o *relayOption) said(c *relay.Config) bool {
 // fill sets the field to its default if it is zero.
 func (o *relayOption) fill(c *relay.Config) {
 	switch section, _ := o.section(); section {
-	case "retry", "outage": // there a default gives way to what is said
+	case "retry", "outage": // the other fields of the section decide about a default
 		filled := relay.Config{Retry: c.Retry, Outage: c.Outage}.WithDefaults()
 		c.Retry, c.Outage = filled.Retry, filled.Outage
 		return
@@ -103,15 +104,15 @@ func (o *relayOption) fill(c *relay.Config) {
 	}
 }
 
-// relayMistake is something that package relay has against a configuration, in the words of the file.
+// relayMistake is an error of package relay, in terms of the file.
 type relayMistake struct {
-	keys    []string // that it names, in order
+	keys    []string // the keys that the message names, in order
 	message string
 }
 
 var goName = regexp.MustCompile(`\b[A-Z][A-Za-z]+\b`)
 
-// checkRelay asks package relay itself, so that there is one opinion on what is allowed.
+// checkRelay lets package relay check the settings, so that the rules exist only once.
 func checkRelay(c relay.Config) []relayMistake {
 	_, err := relay.New(noStore{}, discard.New(), c)
 	var found []relayMistake
@@ -137,7 +138,7 @@ func checkRelay(c relay.Config) []relayMistake {
 	return found
 }
 
-// noStore stands where a check needs a store that it will not use.
+// noStore is a store for checks, which never open it.
 type noStore struct{}
 
 func (noStore) Open(context.Context, string, feeds.Member) (feeds.Feed, error) {

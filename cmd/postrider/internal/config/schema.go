@@ -22,8 +22,8 @@ const (
 	durationForms = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 )
 
-// Schema returns the JSON Schema (2020-12) of the file, for editors and for checks without Postrider. It knows the brokers
-// that the program imports.
+// Schema returns the JSON Schema (2020-12) of the configuration file, for editors and for checks
+// without the command. It covers the brokers that the program imports.
 func Schema() []byte {
 	defs := object{"match": matchSchema(), "relay": relaySchema(), "route": routeSchema(), "feed": feedSchema(), "reconciler": reconcilerSchema()}
 	schema := object{
@@ -40,20 +40,20 @@ func Schema() []byte {
 	}
 	defs["destination"] = destinationSchema(refs)
 	merge(schema, strictObject(object{
-		"databases":    namedBy("Where messages come from, by name.", databaseSchema()),
-		"destinations": namedBy("Where messages go, by name.", ref("destination")),
-		"feeds":        namedBy("The ways between them, by name.", ref("feed")),
-		"reconcilers":  with(namedBy("Jobs that look for what is missing and send it again, by name.", ref("reconciler")), "minProperties", 0),
-		"connections":  number("Most connections that a process keeps open to all databases together. Default: 4 for each feed.", 2),
+		"databases":    namedBy("Databases that hold messages, by name.", databaseSchema()),
+		"destinations": namedBy("Brokers that messages are sent to, by name.", ref("destination")),
+		"feeds":        namedBy("Connections from databases to destinations, by name.", ref("feed")),
+		"reconcilers":  with(namedBy("Jobs that find missing effects and send their messages again, by name.", ref("reconciler")), "minProperties", 0),
+		"connections":  number("Maximum number of connections that a process keeps open to all databases together. Default: 4 per feed.", 2),
 		"health": strictObject(object{
 			"listen": with(text("Host and port for /livez, /readyz and /metrics. Default: none."), "examples", []string{"127.0.0.1:8710"}),
-			"token":  text("Bearer token that callers must send. Required unless only this machine can call."),
+			"token":  text("Bearer token that callers must send. Required if other machines can reach listen."),
 		}),
 		"console": consoleSchema(),
 	}, "databases", "destinations", "feeds"))
 	data, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
-		panic(err) // maps, lists and texts
+		panic(err) // unreachable: maps, lists and strings always marshal
 	}
 	return append(data, '\n')
 }
@@ -62,25 +62,25 @@ func databaseSchema() object {
 	properties := tableSchema()
 	merge(properties, object{
 		"url":    text("Address, as URL or key=value pairs, such as \"${DATABASE_URL}\". Schemes: postgres, postgresql, mysql, mariadb."),
-		"schema": with(text("Schema that holds what is ours. With the classic engine, the default is the connection's own."), "default", defaultSchema),
+		"schema": with(text("Schema of postrider's objects. With the classic engine, the default is the connection's."), "default", defaultSchema),
 		"max_log_size": object{"type": "integer", "minimum": 1,
-			"description": "From how many bytes on the log does not keep delivered messages for their time: relays empty all slots that every feed has passed. Default: no limit."},
-		"home": with(text("What you call the place where the database lives, such as production. The first relay gives it to the log; relays that have another, or none, as in a copy of the server, send nothing."), "maxLength", 100),
+			"description": "Size in bytes from which the log deletes delivered messages before the end of their retention: relays empty all slots that every feed has passed. Default: no limit."},
+		"home": with(text("Name of the database's environment, such as production. The first relay records it in the log. Relays with another home, or none, send nothing, so that a copy of the server does not send what the original sends."), "maxLength", 100),
 	})
 	return strictObject(properties, "url")
 }
 
 func feedSchema() object {
 	return with(strictObject(object{
-		"database":    text("Where messages come from. Default: the only one."),
-		"destination": text("Where routes lead that name none. Default: the only one."),
-		"only":        with(ref("match"), "description", "The filter: other messages are passed over as done, or with the classic engine left alone in their table."),
+		"database":    text("Source database. Default: the only one."),
+		"destination": text("Destination of routes that name none. Default: the only one."),
+		"only":        with(ref("match"), "description", "Messages to deliver. The log counts all others as done, the classic engine does not touch their rows."),
 		"order": object{"enum": []string{relay.Strict, relay.Skip}, "default": relay.Strict,
-			"description": "strict: per key, nothing overtakes a message that fails. skip: the later messages of its key do."},
+			"description": "strict: later messages of a key wait for one that fails. skip: they overtake it."},
 		"create": text("Where the feed begins if it does not exist: now, oldest or an RFC 3339 time. Default: only the first feed of a database is created, with the oldest message."),
 		"relay":  with(ref("relay"), "description", "Tunes the relay."),
 		"routes": object{"type": "array", "minItems": 1, "items": ref("route"),
-			"description": "The first that matches decides. Default: everything goes to the destination."},
+			"description": "The first match decides. Default: everything goes to the destination."},
 	}), "type", []string{"object", "null"})
 }
 
@@ -104,7 +104,7 @@ func routeSchema() object {
 		"name":        text("Topic, subject, queue or stream, with placeholders: " + placeholders + ". Default: the message's topic, else what the broker makes of aggregate and type."),
 		"id": with(with(text("ID that the broker sees. It contains {id}, and may contain the other placeholders."), "default", "{id}"),
 			"examples", []string{"outbox-{id}", "verify_{id}"}),
-		"drop": with(boolean("The messages are done with, and never sent."), "default", false),
+		"drop": with(boolean("Count the messages as done without sending them."), "default", false),
 	})
 	return strictObject(properties)
 }
@@ -128,7 +128,7 @@ func relaySchema() object {
 				into[key] = with(duration(o.doc), "default", d.String())
 			}
 		case nil:
-			into[key] = object{"type": "array", "minItems": 1, "items": duration("A pause."), "description": o.doc}
+			into[key] = object{"type": "array", "minItems": 1, "items": duration("A backoff."), "description": o.doc}
 		default:
 			into[key] = with(number(o.doc, 1), "default", d)
 		}
@@ -139,7 +139,7 @@ func relaySchema() object {
 	return strictObject(properties)
 }
 
-// driverSchema is all that a destination of one kind can have.
+// driverSchema returns the schema of a destination of one driver.
 func driverSchema(d broker.Driver) object {
 	properties := object{
 		"url":    text("Address. Schemes: " + strings.Join(d.Schemes, ", ") + "."),
@@ -174,7 +174,8 @@ func optionSchema(o broker.Option) object {
 	return s
 }
 
-// destinationSchema chooses the broker by its name or by the scheme; where a variable hides both, any will do.
+// destinationSchema selects the driver's schema by broker or URL scheme. If a variable hides both,
+// any driver's schema matches.
 func destinationSchema(refs []any) object {
 	var chosen any = object{"anyOf": refs}
 	for _, d := range slices.Backward(broker.Drivers()) {
@@ -209,7 +210,7 @@ func namedBy(doc string, of object) object {
 	return object{"type": "object", "description": doc, "minProperties": 1, "propertyNames": object{"pattern": nameForms}, "additionalProperties": of}
 }
 
-// text allows numbers and the like, which are read as they are written.
+// text also accepts numbers and booleans, which are read as they are written.
 func text(doc string) object {
 	return object{"type": []string{"string", "number", "boolean"}, "description": doc}
 }
@@ -226,7 +227,7 @@ func duration(doc string) object {
 	return object{"description": doc, "anyOf": []any{object{"type": "string", "pattern": durationForms}, variables()}}
 }
 
-// variables is a text whose value is not known yet.
+// variables matches a string with a variable, whose value is unknown here.
 func variables() object { return object{"type": "string", "pattern": variableForm} }
 
 func with(o object, key string, value any) object {

@@ -9,7 +9,7 @@ import (
 
 func keys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
-// list names the keys in a sentence.
+// list returns the keys as a comma-separated list.
 func list[T any](m map[string]T) string {
 	if len(m) == 0 {
 		return "none"
@@ -17,7 +17,7 @@ func list[T any](m map[string]T) string {
 	return strings.Join(keys(m), ", ")
 }
 
-// didYouMean adds the nearest of the known words, if one is near.
+// didYouMean suggests the known word that is nearest to word, if one is near enough.
 func didYouMean(word string, known []string) string {
 	best, least := "", 1+max(1, len(word)/3)
 	for _, k := range known {
@@ -31,7 +31,7 @@ func didYouMean(word string, known []string) string {
 	return fmt.Sprintf("; did you mean %q?", best)
 }
 
-// distance is the number of letters to add, remove or change. Words that are far too long are far from everything.
+// distance returns the edit distance. Words of more than 100 bytes are far from everything.
 func distance(a, b string) int {
 	if len(a) > 100 || len(b) > 100 {
 		return 100

@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// Validate reports all mistakes, as [Mistakes]. A File from [Load] or [Parse] has none.
+// Validate reports all mistakes, as [Mistakes]. A File from [Load] or [Parse] is valid.
 func (f *File) Validate() error { return f.check().asError() }
 
 var (
@@ -20,7 +20,7 @@ var (
 	schemaForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 )
 
-// checker collects what is wrong with a file whose values could be read.
+// checker collects the mistakes of a file whose values could be read.
 type checker struct {
 	*File
 	found Mistakes
@@ -85,7 +85,7 @@ func (c *checker) database(path string, d Database) {
 			c.wrong(path+".url", "the address names no database: add /DATABASE behind the host")
 		}
 	case err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql"):
-		c.wrong(path+".url", "this is not an address such as postgres://user@host/database or mysql://user@host/database") // without it: it may hold a password
+		c.wrong(path+".url", "this is not an address such as postgres://user@host/database or mysql://user@host/database") // do not quote it: it may hold a password
 	}
 	if d.Schema != "" && (!schemaForm.MatchString(d.Schema) || strings.HasPrefix(d.Schema, "pg_")) {
 		c.wrong(path+".schema", "%q is not a name of a schema: want lower-case letters, digits and _, at most 48 of them, "+
@@ -117,15 +117,15 @@ func (c *checker) destination(path string, d Destination) {
 		c.wrong(at, "%s", strings.TrimPrefix(err.Error(), "broker: "))
 		return
 	}
-	// One at a time, because each has its own place.
+	// Check each option on its own, because each has its own position in the file.
 	for _, name := range keys(d.Options) {
 		if err := driver.Check(map[string]string{name: d.Options[name]}); err != nil {
 			c.wrong(path+"."+name, "%s", strings.TrimPrefix(oneLine(err), name+": "))
 		}
 	}
-	// A scheme that is not the driver's own is up to the driver: some share a protocol.
+	// Do not check the scheme here: drivers of the same protocol share schemes.
 	if _, err := url.Parse(d.URL); err != nil {
-		c.wrong(path+".url", "this is not a URL") // the error would quote it
+		c.wrong(path+".url", "this is not a URL") // do not quote the error: it contains the URL, which may hold a password
 	}
 }
 
@@ -136,7 +136,7 @@ func (c *checker) feed(path string, feed Feed) {
 	if feed.Order != "" && feed.Order != relay.Strict && feed.Order != relay.Skip {
 		c.wrong(path+".order", "%q is not a policy: want %s or %s", feed.Order, relay.Strict, relay.Skip)
 	}
-	// A table is asked about the filter: a pattern is a pattern.
+	// Build a table only to check the patterns of the filter.
 	_, err := route.NewTable([]route.Rule{{Match: feed.Only, Drop: true}})
 	c.rules(err, func(int) string { return path + ".only" })
 	for _, m := range checkRelay(feed.Relay) {
@@ -170,7 +170,7 @@ func (c *checker) routes(path string, feed Feed) {
 			continue
 		}
 		_, err := choose("destination", rule.Destination, c.Destinations)
-		// What was said about the feed or the file is not said again about each route.
+		// Report an unknown default destination once for the feed or the file, not for each route.
 		if err != nil && len(c.Destinations) > 0 && (rule.Destination != "" || feed.Destination == "") {
 			c.wrong(at(i)+".destination", "%v", err)
 		}
@@ -182,7 +182,7 @@ func (c *checker) routes(path string, feed Feed) {
 	c.rules(err, at)
 }
 
-// rules puts what is wrong with rules at the places of their fields.
+// rules reports the errors of rules at the positions of their fields.
 func (c *checker) rules(err error, at func(rule int) string) {
 	for _, err := range flatten(err) {
 		var e *route.RuleError
@@ -196,8 +196,8 @@ func (c *checker) rules(err error, at func(rule int) string) {
 	}
 }
 
-// Warnings returns what is allowed and probably not meant: destinations and databases that no feed uses, and options
-// that only consumers have.
+// Warnings returns settings that are allowed but probably unintended: unused destinations and
+// databases, and options that only consumers use.
 func (f *File) Warnings() Mistakes {
 	c := &checker{File: f}
 	databases, destinations := make(map[string]bool), make(map[string]bool)
@@ -233,7 +233,7 @@ func (f *File) Warnings() Mistakes {
 	return c.found.Sorted()
 }
 
-// forConsumers reports whether an option that all drivers have means nothing to a publisher.
+// forConsumers reports whether publishers ignore a common option.
 func forConsumers(option string) bool {
 	return option == "name" || option == "group" || option == "in_flight"
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// examine asks a destination what its confirmations are worth.
+// examine checks what confirmations of a destination guarantee.
 func (d Destination) examine(ctx context.Context) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, standard.check)
 	defer cancel()
@@ -31,7 +31,7 @@ func (d Destination) ask(ctx context.Context) []Finding {
 	defer pub.Close() //nolint:errcheck // nothing was sent
 	inspector, ok := pub.(broker.Inspector)
 	if !ok {
-		return []Finding{{Severity: OK, Finding: "nothing to ask"}}
+		return []Finding{{Severity: OK, Finding: "this broker has no checks"}}
 	}
 	said, err := inspector.Inspect(ctx, d.Names)
 	var found []Finding
@@ -41,7 +41,7 @@ func (d Destination) ask(ctx context.Context) []Finding {
 	}
 	if err != nil {
 		found = append(found, Finding{Severity: Problem, Finding: "the broker does not answer: " + oneLine(err),
-			Why: "Relays keep trying, and carry nothing meanwhile.",
+			Why: "Relays keep trying, and deliver nothing meanwhile.",
 			Fix: "check url and credentials of " + place + ", and the network from here"})
 	}
 	found = append(found, certificates.findings()...)

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// renewBefore is when a certificate should have been renewed: what renews them does so weeks before their end.
+// renewBefore is the time before expiry at which a certificate should have been renewed. Automatic
+// renewal happens weeks before expiry.
 const renewBefore = 14 * 24 * time.Hour
 
-// ending are certificates that end soon.
+// ending collects certificates that expire soon.
 type ending struct {
 	mu   sync.Mutex
 	list []*x509.Certificate
@@ -40,9 +41,9 @@ func (e *ending) findings() (found []Finding) {
 		}
 		found = append(found, Finding{
 			Severity: Warning,
-			Finding:  fmt.Sprintf("the certificate of %s ends on %s", cmp.Or(whose, "nobody"), c.NotAfter.UTC().Format("2006-01-02 15:04 MST")),
-			Why:      "From then on no connection is accepted, and relays carry nothing.",
-			Fix:      "renew it; cert_file and key_file are read for each connection, so that nothing needs a restart",
+			Finding:  fmt.Sprintf("the certificate of %s ends on %s", cmp.Or(whose, "unknown"), c.NotAfter.UTC().Format("2006-01-02 15:04 MST")),
+			Why:      "Connections fail from then on, and relays deliver nothing.",
+			Fix:      "renew it; cert_file and key_file are read for each connection, so no restart is needed",
 		})
 	}
 	return found

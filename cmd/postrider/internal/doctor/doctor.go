@@ -1,5 +1,5 @@
-// Package doctor looks for what is wrong, or will be, around a log: the server, the schema, the log, its feeds and their
-// brokers. It only looks: every question to a database is asked in a read-only transaction.
+// Package doctor finds current and future problems of a log: in the server, the schema, the log,
+// its feeds and their brokers. It only reads: every query runs in a read-only transaction.
 package doctor
 
 import (
@@ -13,66 +13,68 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 )
 
-// Severity is how much a finding matters.
+// Severity is the importance of a finding.
 type Severity string
 
-// From nothing to much.
+// The severities, in ascending order.
 const (
 	OK      Severity = "ok"
-	Info    Severity = "info"    // good to know
+	Info    Severity = "info"    // for information
 	Warning Severity = "warning" // nothing is lost yet
-	Problem Severity = "problem" // messages are not carried, or can be lost
+	Problem Severity = "problem" // messages are not delivered, or can be lost
 )
 
 var severities = []Severity{Problem, Warning, Info, OK}
 
-// Finding is what one check has found.
+// Finding is a result of one check.
 type Finding struct {
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`
 	Subject  string   `json:"subject,omitempty"` // the database or the destination
 	Finding  string   `json:"finding"`
-	Why      string   `json:"why,omitempty"` // it matters
+	Why      string   `json:"why,omitempty"` // why it matters
 	Fix      string   `json:"fix,omitempty"` // a command or SQL to type
 }
 
-// Database is one log to be examined.
+// Database is a log to examine.
 type Database struct {
 	Name   string // for people
 	Pool   *pgxpool.Pool
 	Schema string
-	Flags  string // of a command that works on it, each after a space
-	// Feeds are those of this database in the configuration file. HasFile tells a file without any from no file.
+	Flags  string // the flags of a command on it, each after a space
+	// Feeds are the feeds of this database in the configuration file. HasFile distinguishes a file
+	// without feeds from no file.
 	Feeds   []*config.Plan
 	HasFile bool
-	// Logs are the destinations of the file in which a name is a log of its own: a topic, stream or queue.
+	// Logs are the destinations of the file in which each name is a log of its own: a topic, stream
+	// or queue.
 	Logs []string
 }
 
-// Destination is one broker to be examined.
+// Destination is a broker to examine.
 type Destination struct {
 	Name   string // for people
 	Config config.Destination
-	Names  []string // of topics, subjects or queues that are known to be used there
+	Names  []string // the topics, subjects or queues that are known to be used
 }
 
-// Run examines everything and returns at least one finding for each check, the worst first.
+// Run examines everything and returns at least one finding for each check, worst first.
 func Run(ctx context.Context, databases []Database, destinations []Destination) []Finding {
-	patients := make([]*patient, len(databases))
+	targets := make([]*target, len(databases))
 	for i, d := range databases {
-		patients[i] = newPatient(d)
+		targets[i] = newTarget(d)
 	}
-	return run(ctx, patients, destinations)
+	return run(ctx, targets, destinations)
 }
 
-func run(ctx context.Context, patients []*patient, destinations []Destination) []Finding {
-	results := make([][]Finding, len(patients)+len(destinations))
+func run(ctx context.Context, targets []*target, destinations []Destination) []Finding {
+	results := make([][]Finding, len(targets)+len(destinations))
 	var asked sync.WaitGroup
-	for i, p := range patients {
+	for i, p := range targets {
 		asked.Go(func() { results[i] = p.examine(ctx) })
 	}
 	for i, d := range destinations {
-		asked.Go(func() { results[len(patients)+i] = d.examine(ctx) })
+		asked.Go(func() { results[len(targets)+i] = d.examine(ctx) })
 	}
 	asked.Wait()
 	all := slices.Concat(results...)
@@ -80,7 +82,7 @@ func run(ctx context.Context, patients []*patient, destinations []Destination) [
 	return all
 }
 
-// Sort puts the worst findings first and leaves the order of equals as it is.
+// Sort sorts findings by severity, worst first. It is stable.
 func Sort(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity))

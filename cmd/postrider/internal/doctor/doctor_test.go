@@ -93,7 +93,7 @@ var faults = []struct {
 	{name: "destination", check: "destinations", severity: Problem, says: `"orders" of the feed default has accepted nothing`,
 		sql: "SELECT @schema@.report('default', '{orders,payments}', '{3,1}', '{queue is full,x}'); SELECT @schema@.report('default', '{payments}', '{0}', '{}')"},
 	{name: "dead letters", check: "dead-letters", severity: Warning, says: "1 dead letters", plant: func(h *house) { h.setAside("dead", "'infinity'") }},
-	{name: "consumer gone", check: "consumers", severity: Warning, says: "host:1 was last heard of 5 min ago",
+	{name: "consumer gone", check: "consumers", severity: Warning, says: "the last heartbeat, of host:1, was 5 min ago",
 		sql: `WITH c AS (SELECT number FROM @schema@.open_inbox('billing'))
 			INSERT INTO @schema@.consumer_heard SELECT number, now() - interval '5 minutes', 'host:1' FROM c`},
 	{name: "overdue", check: "overdue", severity: Warning, says: "by 5 min", plant: func(h *house) { h.setAside("retry", "now() - interval '5 minutes'") }},
@@ -236,7 +236,7 @@ func TestUnreachable(t *testing.T) {
 
 func TestPooler(t *testing.T) {
 	pgtest.EachPooled(t, func(t *testing.T, dsn string) {
-		p := newPatient(Database{Pool: pgtest.Pool(t, dsn), Schema: "none", Flags: " --schema none"})
+		p := newTarget(Database{Pool: pgtest.Pool(t, dsn), Schema: "none", Flags: " --schema none"})
 		for range 3 { // also with connections that were used before
 			found := byCheck(p.examine(t.Context()))["pooler"]
 			if len(found) != 1 || found[0].Severity != Info || !strings.Contains(found[0].Finding, "by transaction") {
@@ -255,7 +255,7 @@ func TestBrokers(t *testing.T) {
 		{"down", "does not answer", Problem, config.Destination{URL: "nats://127.0.0.1:1"}},
 		{"unsafe", "doctor.nowhere", Warning, config.Destination{URL: pgtest.Env(t, "POSTRIDER_TEST_NATS")}},
 		{"wrong", "cannot be opened", Problem, config.Destination{URL: "nats://127.0.0.1:1", Options: map[string]string{"speed": "high"}}},
-		{"silent", "nothing to ask", OK, config.Destination{URL: "discard:"}},
+		{"silent", "this broker has no checks", OK, config.Destination{URL: "discard:"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			all := Run(t.Context(), nil, []Destination{{Name: "events", Config: test.config, Names: []string{"doctor.nowhere"}}})

@@ -17,7 +17,7 @@ import (
 	"github.com/postrider/postrider/inbox"
 )
 
-// feedChecks are about feeds, their relays, and what they have deferred.
+// feedChecks examine feeds, their relays, and deferred messages.
 var feedChecks = []check{
 	{"feeds", askFeeds},
 	{"lag", askLag},
@@ -29,7 +29,7 @@ var feedChecks = []check{
 	{"names", askNames},
 }
 
-func askFeeds(ctx context.Context, p *patient) ([]Finding, error) {
+func askFeeds(ctx context.Context, p *target) ([]Finding, error) {
 	type feed struct {
 		Name   string
 		Paused bool
@@ -52,27 +52,27 @@ func askFeeds(ctx context.Context, p *patient) ([]Finding, error) {
 		switch {
 		case f.Paused:
 			found = append(found, Finding{Severity: Warning, Finding: fmt.Sprintf("the feed %s is paused", f.Name),
-				Why: "Nothing of it is carried, and nothing that it still needs is removed from the log.", Fix: p.command("feeds resume " + f.Name)})
+				Why: "Its messages are not delivered, and the log keeps everything that it still needs.", Fix: p.command("feeds resume " + f.Name)})
 		case f.Relays == 0:
 			found = append(found, Finding{Severity: Problem, Finding: fmt.Sprintf("no relay serves the feed %s", f.Name),
-				Why: "Nothing of it is carried, and nothing that it still needs is removed from the log.",
-				Fix: "postrider relay --feed " + f.Name + "; or, if nobody needs it: " + p.command("feeds rm "+f.Name)})
+				Why: "Its messages are not delivered, and the log keeps everything that it still needs.",
+				Fix: "postrider relay --feed " + f.Name + "; or, if it is not needed: " + p.command("feeds rm "+f.Name)})
 		}
 	}
 	for _, plan := range p.Feeds {
 		if !slices.ContainsFunc(feeds, func(f feed) bool { return f.Name == plan.Name }) {
 			found = append(found, Finding{Severity: Warning, Finding: fmt.Sprintf("the feed %s is in the file, but no relay has ever served it", plan.Name),
-				Why: "Nothing of it is carried. It will begin with the oldest message that the log holds then.", Fix: "postrider relay --feed " + plan.Name})
+				Why: "Its messages are not delivered. It will begin with the oldest message that the log holds then.", Fix: "postrider relay --feed " + plan.Name})
 		}
 	}
 	if len(feeds) == 0 && len(p.Feeds) == 0 {
-		found = append(found, Finding{Severity: Warning, Finding: "there is no feed: no relay was ever here",
-			Why: "Nothing is carried, and the log keeps everything for the first feed.", Fix: "postrider relay --to stdout:"})
+		found = append(found, Finding{Severity: Warning, Finding: "there is no feed: no relay has ever run",
+			Why: "Nothing is delivered, and the log keeps everything for the first feed.", Fix: "postrider relay --to stdout:"})
 	}
 	return found, nil
 }
 
-func askLag(ctx context.Context, p *patient) ([]Finding, error) {
+func askLag(ctx context.Context, p *target) ([]Finding, error) {
 	_, whole, err := p.ring(ctx)
 	if err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func askLag(ctx context.Context, p *patient) ([]Finding, error) {
 		}
 		found = append(found, Finding{Severity: severity,
 			Finding: fmt.Sprintf("the feed %s is %s behind", f.Name, age(seconds(f.Oldest))),
-			Why:     fmt.Sprintf("Messages are late; and the log, which is meant for %s, cannot remove anything that the feed still needs.", age(whole)),
-			Fix:     "look at the log of its relays, and start more; or, if nobody needs it: " + p.command("feeds rm "+f.Name)})
+			Why:     fmt.Sprintf("Messages are late; and the log, which is sized for %s, cannot remove anything that the feed still needs.", age(whole)),
+			Fix:     "look at the log of its relays, and start more; or, if it is not needed: " + p.command("feeds rm "+f.Name)})
 	}
 	return found, err
 }
@@ -104,11 +104,11 @@ type feedCount struct {
 	Oldest float64
 }
 
-// maxProblems is how many names of all feeds are shown.
+// maxProblems is the maximum number of names over all feeds that are shown.
 const maxProblems = 20
 
-// askProblems asks what relays have reported of their destinations.
-func askProblems(ctx context.Context, p *patient) ([]Finding, error) {
+// askProblems reports the outages that relays have recorded.
+func askProblems(ctx context.Context, p *target) ([]Finding, error) {
 	type problem struct {
 		Feed, Name, Cause string
 		Failures          int64
@@ -118,31 +118,31 @@ func askProblems(ctx context.Context, p *patient) ([]Finding, error) {
 		FROM @schema@.problems WHERE over IS NULL ORDER BY last DESC, feed, name LIMIT $1`, maxProblems)
 	var found []Finding
 	for _, r := range problems {
-		what, why, status := "the destination of the feed "+r.Feed, "All of its messages wait. None is lost, or counted as failed.", "pending"
+		what, why, status := "the destination of the feed "+r.Feed, "All of its messages wait. None of them is lost, or counted as failed.", "pending"
 		if r.Name != "" {
 			status = "held"
-			what, why = fmt.Sprintf("%q of the feed %s", r.Name, r.Feed), "Its messages wait, and those of other names go on. None is lost, or counted as failed."
+			what, why = fmt.Sprintf("%q of the feed %s", r.Name, r.Feed), "Its messages wait, those for other names are delivered. None of them is lost, or counted as failed."
 		}
 		found = append(found, Finding{Severity: Problem,
 			Finding: fmt.Sprintf("%s has accepted nothing for %s (%d failures): %s", what, age(seconds(r.Since)), r.Failures, strings.Join(strings.Fields(r.Cause), " ")),
 			Why:     why,
-			Fix:     "remove the cause at the destination; what waits: " + p.command("messages ls --status "+status+" --feed "+r.Feed)})
+			Fix:     "fix the cause at the destination; for the waiting messages: " + p.command("messages ls --status "+status+" --feed "+r.Feed)})
 	}
 	return found, err
 }
 
-func askDeadLetters(ctx context.Context, p *patient) ([]Finding, error) {
+func askDeadLetters(ctx context.Context, p *target) ([]Finding, error) {
 	feeds, err := rows[feedCount](ctx, p, `SELECT feed, count(*), 0::float8 FROM @schema@.deferred WHERE status = 'dead' GROUP BY 1 ORDER BY 1`)
 	var found []Finding
 	for _, f := range feeds {
 		found = append(found, Finding{Severity: Warning, Finding: fmt.Sprintf("%d dead letters %s", f.Count, whose(f.Feed, "in the feed")),
-			Why: "They have failed for the last time, and may block the later messages of their keys: somebody has to decide.",
+			Why: "They have used up their attempts, and may block later messages of their keys: an operator must replay, edit, park or discard them.",
 			Fix: p.command("dead ls " + flagOf(f.Feed))})
 	}
 	return found, err
 }
 
-// whose says in words where messages are deferred.
+// whose describes the feed or consumer of deferred messages.
 func whose(feed, of string) string {
 	if consumer, ok := strings.CutPrefix(feed, inbox.Feed("")); ok {
 		return "of the consumer " + consumer
@@ -157,25 +157,25 @@ func flagOf(feed string) string {
 	return "--feed " + feed
 }
 
-func askOverdue(ctx context.Context, p *patient) ([]Finding, error) {
+func askOverdue(ctx context.Context, p *target) ([]Finding, error) {
 	feeds, err := rows[feedCount](ctx, p, `SELECT feed, count(*), max(date_part('epoch', clock_timestamp() - available_at)) FROM @schema@.deferred
 		WHERE status IN ('scheduled', 'retry', 'waiting') AND available_at < clock_timestamp() - make_interval(secs => $1)
 		GROUP BY 1 ORDER BY 1`, p.limits.overdue.Seconds())
 	var found []Finding
 	for _, f := range feeds {
-		why, fix := "Nobody sends them: there is no relay, or it is too busy, or its destination is down.", "look at the log of the relays of "+f.Feed
+		why, fix := "No relay sends them: there is none, or it is overloaded, or its destination is down.", "look at the log of the relays of "+f.Feed
 		if strings.HasPrefix(f.Feed, inbox.Feed("")) {
-			why, fix = "Nobody tries them: the program with the inbox is not running, or it is too busy.", "look at the log of the program "+whose(f.Feed, "")
+			why, fix = "The program with the inbox does not retry them: it is not running, or it is overloaded.", "look at the log of the program "+whose(f.Feed, "")
 		}
 		found = append(found, Finding{Severity: Warning,
-			Finding: fmt.Sprintf("%d messages that were deferred %s are overdue, the first by %s", f.Count, whose(f.Feed, "of the feed"), age(seconds(f.Oldest))),
+			Finding: fmt.Sprintf("%d deferred messages %s are overdue, the first by %s", f.Count, whose(f.Feed, "of the feed"), age(seconds(f.Oldest))),
 			Why:     why,
 			Fix:     fix})
 	}
 	return found, err
 }
 
-func askConsumers(ctx context.Context, p *patient) ([]Finding, error) {
+func askConsumers(ctx context.Context, p *target) ([]Finding, error) {
 	type consumer struct {
 		Name, Process string
 		Heard, Now    time.Time
@@ -190,26 +190,26 @@ func askConsumers(ctx context.Context, p *patient) ([]Finding, error) {
 			continue
 		}
 		found = append(found, Finding{Severity: Warning,
-			Finding: fmt.Sprintf("no process works for the consumer %s; %s was last heard of %s ago", c.Name, c.Process, age(gone)),
-			Why:     "Its messages wait at the broker, which keeps them for so long only; what it has deferred waits too.",
-			Fix:     "start the program, or look at why it ended; if it was given up for good, this is forgotten after a week"})
+			Finding: fmt.Sprintf("no process runs the consumer %s; the last heartbeat, of %s, was %s ago", c.Name, c.Process, age(gone)),
+			Why:     "Its messages wait at the broker, which keeps them for a limited time; its deferred messages wait too.",
+			Fix:     "start the program, or find out why it has stopped; if it was removed for good, this warning ends after a week"})
 	}
 	return found, err
 }
 
-// newest is where a question looks that a sample answers: at the newest messages, and those of them that meet a condition.
+// newest returns a FROM clause that samples the newest messages, restricted by a condition.
 func newest(condition string) string {
 	return ` FROM (SELECT key, aggregate_type, aggregate_id, type, topic, tenant_id FROM @schema@.messages m
 		      ORDER BY m.seq DESC LIMIT 10000) m WHERE m.type <> 'postrider.canary' AND ` + condition + " "
 }
 
-// filterOf returns a table of one rule, which has a route for what passes the filter of a feed.
+// filterOf returns a table of one rule, which matches what passes the filter of a feed.
 func filterOf(plan *config.Plan) (*route.Table, error) {
 	return route.NewTable([]route.Rule{{Match: plan.Only, Drop: true}})
 }
 
-// askRoutes tries the newest messages on the routes of each feed in the file.
-func askRoutes(ctx context.Context, p *patient) ([]Finding, error) {
+// askRoutes resolves the newest messages with the routes of each feed in the file.
+func askRoutes(ctx context.Context, p *target) ([]Finding, error) {
 	if len(p.Feeds) == 0 {
 		return nil, nil
 	}
@@ -241,13 +241,13 @@ func askRoutes(ctx context.Context, p *patient) ([]Finding, error) {
 		found = append(found, Finding{Severity: Warning,
 			Finding: fmt.Sprintf("the feed %s has no route for messages that are in the log: of %s", plan.Name, strings.Join(shown, ", ")),
 			Why:     "They are refused, and the later messages of their keys wait behind them.",
-			Fix:     fmt.Sprintf("add to feeds.%s.routes: {types: [%s]}; with drop: true if nobody wants them", plan.Name, strings.Join(shown, ", "))})
+			Fix:     fmt.Sprintf("add to feeds.%s.routes: {types: [%s]}; with drop: true if they are not needed", plan.Name, strings.Join(shown, ", "))})
 	}
 	return found, nil
 }
 
-// askNames looks for keys among the newest messages that routes spread over several logs.
-func askNames(ctx context.Context, p *patient) ([]Finding, error) {
+// askNames finds keys among the newest messages that routes spread over several logs.
+func askNames(ctx context.Context, p *target) ([]Finding, error) {
 	if len(p.Logs) == 0 {
 		return nil, nil
 	}
@@ -265,7 +265,7 @@ func askNames(ctx context.Context, p *patient) ([]Finding, error) {
 		}
 		spread := 0
 		var first, key string
-		names := make(map[string]string) // of the key, with a type each
+		names := make(map[string]string) // the names of the current key, each with a type
 		for _, k := range append(kinds, kind{}) {
 			if k.Key != key {
 				if len(names) > 1 {
@@ -287,9 +287,9 @@ func askNames(ctx context.Context, p *patient) ([]Finding, error) {
 		if spread > 0 {
 			found = append(found, Finding{Severity: Warning,
 				Finding: fmt.Sprintf("the feed %s spreads %d keys over several logs: messages of types such as %s", plan.Name, spread, first),
-				Why:     "Each log is in order, and nothing is between them: a consumer of both may handle a later message of a key first.",
+				Why:     "Order is kept within each log, but not between logs: a consumer of both may handle a later message of a key first.",
 				Fix: "let one name carry all types of an aggregate: leave out the topic and the name of the route; " +
-					"if no consumer needs their order, nothing is to be done"})
+					"if no consumer needs their order, ignore this"})
 		}
 	}
 	return found, nil

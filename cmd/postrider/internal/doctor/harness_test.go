@@ -21,7 +21,7 @@ import (
 type house struct {
 	t     *testing.T
 	admin *pgxpool.Pool
-	*patient
+	*target
 }
 
 func newHouse(t *testing.T, dsn string) *house {
@@ -42,7 +42,7 @@ func newHouse(t *testing.T, dsn string) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.patient = newPatient(Database{Pool: pool, Schema: schema, Flags: " --schema " + schema})
+	h.target = newTarget(Database{Pool: pool, Schema: schema, Flags: " --schema " + schema})
 	h.exec("SELECT @schema@.open_feed('default')")
 	h.exec("SELECT @schema@.balance('default', gen_random_uuid(), 'test', '10 minutes')")
 	return h
@@ -142,7 +142,7 @@ func (h *house) setAside(status, available string) {
 // found examines and returns what is not ok, by check.
 func (h *house) found() map[string][]Finding {
 	h.t.Helper()
-	return byCheck(run(h.t.Context(), []*patient{h.patient}, nil))
+	return byCheck(run(h.t.Context(), []*target{h.target}, nil))
 }
 
 func byCheck(findings []Finding) map[string][]Finding {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// logChecks are about the log and the ledger.
+// logChecks examine the log and the ledger.
 var logChecks = []check{
 	{"partitions", askPartitions},
 	{"indexes", askIndexes},
@@ -18,7 +18,7 @@ var logChecks = []check{
 	{"writers", askWriters},
 }
 
-func askPartitions(ctx context.Context, p *patient) ([]Finding, error) {
+func askPartitions(ctx context.Context, p *target) ([]Finding, error) {
 	missing, err := values[int](ctx, p, `SELECT s FROM generate_series(0, @schema@.slot_count() - 1) s
 		WHERE NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = to_regclass('@schema@.messages')
 		                  AND i.inhrelid = to_regclass('@schema@.messages_' || s)) ORDER BY 1`)
@@ -33,12 +33,13 @@ func askPartitions(ctx context.Context, p *patient) ([]Finding, error) {
 	return found, err
 }
 
-func askIndexes(ctx context.Context, p *patient) ([]Finding, error) {
+func askIndexes(ctx context.Context, p *target) ([]Finding, error) {
 	type index struct {
 		Table, Columns, Broken, Fix string
 		Unique                      bool
 	}
-	// Of each table that needs one: the best index on these columns, which may be none.
+	// For each table that needs an index: the best index on these columns, which may be missing or
+	// invalid.
 	missing, err := rows[index](ctx, p, `
 		SELECT t.oid::regclass::text, w.columns, coalesce(i.name, ''), w.fix, w.uniq
 		FROM (VALUES ('messages', 'seq', 'CREATE INDEX messages_seq ON @schema@.messages (seq)', false),
@@ -59,7 +60,7 @@ func askIndexes(ctx context.Context, p *patient) ([]Finding, error) {
 		f := Finding{Severity: Problem, Finding: fmt.Sprintf("%s has no index on (%s)", i.Table, i.Columns),
 			Why: "Every read of every relay then reads whole tables.", Fix: p.in(i.Fix)}
 		if i.Unique {
-			f.Why = "Nothing keeps two relays from holding the same shard: messages arrive twice and out of order."
+			f.Why = "Nothing prevents two relays from owning the same shard: messages arrive twice and out of order."
 		}
 		if i.Broken != "" {
 			f.Finding = fmt.Sprintf("the index %s is invalid", i.Broken)
@@ -70,7 +71,7 @@ func askIndexes(ctx context.Context, p *patient) ([]Finding, error) {
 	return found, err
 }
 
-// period finds out for how long a slot is written: the lowest time that is not in slot 0.
+// period computes how long a slot is written: the earliest time that is not in slot 0.
 const period = `WITH RECURSIVE s(lo, hi) AS (
 		SELECT 0::bigint, min(t) FROM (SELECT 1::bigint << k AS t FROM generate_series(0, 40) k) p WHERE @schema@.slot_at(to_timestamp(t)) <> 0
 		UNION ALL
@@ -78,8 +79,8 @@ const period = `WITH RECURSIVE s(lo, hi) AS (
 		FROM (SELECT lo, hi, (lo + hi) / 2 AS mid, @schema@.slot_at(to_timestamp((lo + hi) / 2)) = 0 AS early FROM s WHERE hi - lo > 1) h)
 	SELECT min(hi)::float8 FROM s`
 
-// ring returns for how long a slot is written, and for how long the whole ring is.
-func (p *patient) ring(ctx context.Context) (slot, whole time.Duration, err error) {
+// ring returns how long a slot is written, and how long a turn of the whole ring takes.
+func (p *target) ring(ctx context.Context) (slot, whole time.Duration, err error) {
 	one, err := value[float64](ctx, p, period)
 	if err != nil {
 		return 0, 0, err
@@ -88,7 +89,7 @@ func (p *patient) ring(ctx context.Context) (slot, whole time.Duration, err erro
 	return seconds(one), seconds(one * slots), err
 }
 
-func askRing(ctx context.Context, p *patient) ([]Finding, error) {
+func askRing(ctx context.Context, p *target) ([]Finding, error) {
 	_, whole, err := p.ring(ctx)
 	if err != nil {
 		return nil, err
@@ -107,18 +108,18 @@ func askRing(ctx context.Context, p *patient) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := Finding{Severity: Warning, Why: "The log grows until all feeds have passed what lies there and a relay has had the time to empty it.",
+	f := Finding{Severity: Warning, Why: "The log grows until all feeds have passed these slots and a relay has emptied them.",
 		Finding: fmt.Sprintf("%d slots have not been emptied for longer than a turn of the ring (%s); the oldest message is %s old",
 			len(slots), age(whole), age(seconds(slots[0].Oldest))),
 		Fix: "run a relay: one of any feed empties slots"}
 	if len(holders) > 0 {
 		f.Finding += ", the feed furthest behind is " + holders[0]
-		f.Fix = fmt.Sprintf("run a relay for the feed %s, or remove the feed if nobody needs it", holders[0])
+		f.Fix = fmt.Sprintf("run a relay for the feed %s, or remove the feed if it is not needed", holders[0])
 	}
 	return []Finding{f}, nil
 }
 
-func askDeadRows(ctx context.Context, p *patient) ([]Finding, error) {
+func askDeadRows(ctx context.Context, p *target) ([]Finding, error) {
 	type table struct {
 		Name       string
 		Live, Dead int64
@@ -135,8 +136,8 @@ func askDeadRows(ctx context.Context, p *patient) ([]Finding, error) {
 	return found, err
 }
 
-// askFrozen finds slots that nobody has frozen: relays do, if their user has the right to.
-func askFrozen(ctx context.Context, p *patient) ([]Finding, error) {
+// askFrozen finds slots that are not frozen. Relays freeze them if their user may vacuum them.
+func askFrozen(ctx context.Context, p *target) ([]Finding, error) {
 	type slot struct {
 		Name string
 		Age  int64
@@ -151,25 +152,25 @@ func askFrozen(ctx context.Context, p *patient) ([]Finding, error) {
 	var found []Finding
 	for _, s := range slots {
 		found = append(found, Finding{Severity: Warning, Finding: fmt.Sprintf("%s is not frozen, after %d transactions", s.Name, s.Age),
-			Why: "The server will read all of it at once, in a vacuum that nothing can put off. Relays freeze slots if their user may vacuum them.",
+			Why: "The server will eventually read all of it in an anti-wraparound vacuum, which cannot be postponed. Relays freeze slots if their user may vacuum them.",
 			Fix: fmt.Sprintf("VACUUM (FREEZE) %s; so that relays can, from PostgreSQL 17 on: GRANT MAINTAIN ON %[1]s TO their user", s.Name)})
 	}
 	return found, err
 }
 
-// askHousekeeping finds deduplication keys that relays have not come to delete.
-func askHousekeeping(ctx context.Context, p *patient) ([]Finding, error) {
+// askHousekeeping finds expired deduplication keys that relays have not deleted yet.
+func askHousekeeping(ctx context.Context, p *target) ([]Finding, error) {
 	behind, err := values[float64](ctx, p, `SELECT date_part('epoch', clock_timestamp() - @schema@.dedup_window() - d.at) FROM @schema@.dedup_keys d
 		WHERE d.at < clock_timestamp() - @schema@.dedup_window() ORDER BY d.at OFFSET $1 LIMIT 1`, p.limits.expiredKeys)
 	if err != nil || len(behind) == 0 {
 		return nil, err
 	}
-	return []Finding{{Severity: Warning, Finding: fmt.Sprintf("more than %d deduplication keys are past their time", p.limits.expiredKeys),
+	return []Finding{{Severity: Warning, Finding: fmt.Sprintf("more than %d deduplication keys have expired", p.limits.expiredKeys),
 		Why: "Housekeeping does not keep up, or no relay has run: the table grows.",
 		Fix: "run a relay, of any feed; if one runs, shorten its maintain_interval"}}, nil
 }
 
-func askGrowth(ctx context.Context, p *patient) ([]Finding, error) {
+func askGrowth(ctx context.Context, p *target) ([]Finding, error) {
 	one, whole, err := p.ring(ctx)
 	if err != nil {
 		return nil, err
@@ -187,7 +188,7 @@ func askGrowth(ctx context.Context, p *patient) ([]Finding, error) {
 	}
 	a := amounts[0]
 	f := Finding{Severity: Info, Finding: fmt.Sprintf("the log takes %s of the database's %s", size(a.Log), size(a.Database)),
-		Why: "Only you know how large the disk is; a log whose feeds keep up stops growing after a turn of the ring.",
+		Why: "The doctor does not know the size of the disk; a log whose feeds keep up stops growing after a turn of the ring.",
 		Fix: "df -h, on the server"}
 	if covers := seconds(a.Covers); covers > one {
 		perDay := int64(float64(a.Log) / covers.Hours() * 24)
@@ -197,15 +198,15 @@ func askGrowth(ctx context.Context, p *patient) ([]Finding, error) {
 	return []Finding{f}, nil
 }
 
-// askWriters finds a log that nobody writes to: its producers may write elsewhere.
-func askWriters(ctx context.Context, p *patient) ([]Finding, error) {
+// askWriters finds a log without new messages, whose producers may write elsewhere.
+func askWriters(ctx context.Context, p *target) ([]Finding, error) {
 	quiet, err := value[float64](ctx, p, `SELECT date_part('epoch', clock_timestamp() - greatest(
 		(SELECT max(applied_at) FROM @schema@.migrations),
 		(SELECT created_at FROM @schema@.messages ORDER BY xid DESC, seq DESC LIMIT 1)))`)
 	if err != nil || seconds(quiet) <= p.limits.idle {
 		return nil, err
 	}
-	return []Finding{{Severity: Info, Finding: "nobody has written to the log for " + age(seconds(quiet)),
+	return []Finding{{Severity: Info, Finding: "no message has been written to the log for " + age(seconds(quiet)),
 		Why: "If there should have been messages, the applications write to another schema or database.",
 		Fix: p.in("SELECT max(created_at), count(*) FROM @schema@.messages")}}, nil
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// askPooler compares the process that the connection was told of with the one that answers: a pooler makes that number up.
-func askPooler(ctx context.Context, p *patient) ([]Finding, error) {
+// askPooler compares the process ID that the connection was given with that of the session: a
+// pooler makes up its own.
+func askPooler(ctx context.Context, p *target) ([]Finding, error) {
 	server, err := value[uint32](ctx, p, "SELECT pg_backend_pid()")
 	if err != nil || server == p.tx.Conn().PgConn().PID() {
 		return nil, err
@@ -17,18 +18,19 @@ func askPooler(ctx context.Context, p *patient) ([]Finding, error) {
 		return nil, err
 	}
 	if !shared {
-		return []Finding{{Severity: Info, Finding: "a pooler stands between, which keeps a server connection for each client",
+		return []Finding{{Severity: Info, Finding: "there is a pooler in session mode",
 			Why: "Its size, not max_connections, bounds applications and relays; it may hide a failover from them.",
 			Fix: "SHOW POOLS, in the pooler's own console"}}, nil
 	}
-	return []Finding{{Severity: Info, Finding: "a pooler stands between, which hands out server connections by transaction",
-		Why: "Relays work with it. Session settings and prepared statements do not survive there, which Go's driver uses unless it is told not to.",
+	return []Finding{{Severity: Info, Finding: "there is a pooler in transaction mode",
+		Why: "Relays work with it. Session settings and prepared statements do not, and Go's driver uses prepared statements by default.",
 		Fix: "add to the addresses of applications: default_query_exec_mode=exec"}}, nil
 }
 
-// sharesServers finds out whether a connection is served by different processes. One that is free again is mostly the next
-// to be used; it is taken away here until the answer changes.
-func (p *patient) sharesServers(ctx context.Context) (bool, error) {
+// sharesServers reports whether one connection is served by different processes. A pooler mostly
+// reuses the server connection that was freed last, so this keeps others busy until the answer
+// changes.
+func (p *target) sharesServers(ctx context.Context) (bool, error) {
 	first, err := p.Pool.Acquire(ctx)
 	if err != nil {
 		return false, err
@@ -49,7 +51,7 @@ func (p *patient) sharesServers(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		defer tx.Rollback(ctx) //nolint:errcheck // it has done nothing
+		defer tx.Rollback(ctx) //nolint:errcheck // nothing to undo
 		taken, err := ask(tx)
 		if err != nil || taken == before {
 			return err == nil, err

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// askRoles compares the rights of the two roles with what producers and relays need.
-func askRoles(ctx context.Context, p *patient) ([]Finding, error) {
+// askRoles compares the rights of the two roles with those that producers and relays need.
+func askRoles(ctx context.Context, p *target) ([]Finding, error) {
 	repair := p.command("migrate up --roles")
 	producer, relay := p.Schema+"_producer", p.Schema+"_relay"
 	there, err := values[string](ctx, p, "SELECT rolname::text FROM pg_roles WHERE rolname IN ($1, $2)", producer, relay)
@@ -20,7 +20,7 @@ func askRoles(ctx context.Context, p *patient) ([]Finding, error) {
 	}
 	if len(there) == 1 {
 		return []Finding{{Severity: Warning, Finding: fmt.Sprintf("of the roles %s and %s only %s exists", producer, relay, there[0]),
-			Why: "Who was meant to have the other one has too many rights, or none.", Fix: repair}}, nil
+			Why: "Users that should have the other one have too many rights, or too few.", Fix: repair}}, nil
 	}
 	type lack struct{ Role, Right string }
 	lacks, err := rows[lack](ctx, p, `
@@ -56,13 +56,13 @@ func askRoles(ctx context.Context, p *patient) ([]Finding, error) {
 			continue
 		}
 		found = append(found, Finding{Severity: Warning, Finding: fmt.Sprintf("the role %s lacks %s", role, strings.Join(lacking, ", ")),
-			Why: "What connects with it fails, now or when it comes to that.", Fix: repair})
+			Why: "Programs that connect with it fail, now or later.", Fix: repair})
 	}
 	return found, nil
 }
 
-// askPublic finds rights that everybody has and nobody but the owner and the roles should have.
-func askPublic(ctx context.Context, p *patient) ([]Finding, error) {
+// askPublic finds rights of PUBLIC that only the owner and the roles should have.
+func askPublic(ctx context.Context, p *target) ([]Finding, error) {
 	type grant struct{ Right, Kind, Object string }
 	grants, err := rows[grant](ctx, p, `
 		SELECT DISTINCT a.privilege_type, CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass::text
@@ -82,7 +82,7 @@ func askPublic(ctx context.Context, p *patient) ([]Finding, error) {
 	var found []Finding
 	for _, g := range grants {
 		found = append(found, Finding{Severity: Problem, Finding: fmt.Sprintf("PUBLIC has %s on %s", g.Right, g.Object),
-			Why: "Every user of the database can forge, change or remove messages, or stop their way.",
+			Why: "Every user of the database can forge, change or remove messages, or block their delivery.",
 			Fix: fmt.Sprintf("REVOKE %s ON %s %s FROM PUBLIC", g.Right, g.Kind, g.Object)})
 	}
 	return found, err

@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// schemaChecks are about what the migrations have laid out.
+// schemaChecks examine what the migrations have created.
 var schemaChecks = []check{
 	{"functions", askFunctions},
 	{"identity", askIdentity},
@@ -19,9 +19,9 @@ var schemaChecks = []check{
 	{"autovacuum", askAutovacuum},
 }
 
-func askSchema(ctx context.Context, p *patient) ([]Finding, error) {
-	missing := Finding{Severity: Problem, Finding: fmt.Sprintf("the schema %q is not laid out", p.Schema),
-		Why: "Nothing can be enqueued or carried.", Fix: p.command("migrate up")}
+func askSchema(ctx context.Context, p *target) ([]Finding, error) {
+	missing := Finding{Severity: Problem, Finding: fmt.Sprintf("the schema %q does not exist", p.Schema),
+		Why: "Messages can be neither enqueued nor delivered.", Fix: p.command("migrate up")}
 	state, err := postgres.ReadState(ctx, p.tx, postgres.Config{Schema: p.Schema})
 	if err != nil {
 		return nil, err
@@ -42,28 +42,29 @@ func askSchema(ctx context.Context, p *patient) ([]Finding, error) {
 	return []Finding{missing}, nil
 }
 
-// askFunctions looks whether the functions are those that this program was made with.
-func askFunctions(ctx context.Context, p *patient) ([]Finding, error) {
+// askFunctions checks that the functions are those of this program.
+func askFunctions(ctx context.Context, p *target) ([]Finding, error) {
 	state, err := postgres.ReadState(ctx, p.tx, postgres.Config{Schema: p.Schema})
 	if err != nil || state.Current() {
 		return nil, err
 	}
 	return []Finding{{Severity: Warning, Finding: "the functions are not those of this program",
-		Why: "What was mended in them is not mended here, and new parts of this program may miss some.", Fix: p.command("migrate up")}}, nil
+		Why: "Fixes in newer functions are missing here, and new features of this program may need functions that do not exist.", Fix: p.command("migrate up")}}, nil
 }
 
-func askIdentity(ctx context.Context, p *patient) ([]Finding, error) {
+func askIdentity(ctx context.Context, p *target) ([]Finding, error) {
 	home, err := value[bool](ctx, p, "SELECT @schema@.at_home()")
 	if err != nil || home {
 		return nil, err
 	}
 	return []Finding{{Severity: Problem, Finding: "the ledger was written in another database: a restored dump, or a clone",
-		Why: "Relays carry nothing: a copy must not send what the original sends.",
+		Why: "Relays deliver nothing: a copy must not send what the original sends.",
 		Fix: "if the original is gone: " + p.command("rebase")}}, nil
 }
 
-// askDefinitions looks at what the cursor's proof relies on, and what a well-meant ALTER can change.
-func askDefinitions(ctx context.Context, p *patient) ([]Finding, error) {
+// askDefinitions checks properties of tables and sequences that the correctness of checkpoints
+// relies on, and that an ALTER can change.
+func askDefinitions(ctx context.Context, p *target) ([]Finding, error) {
 	type flaw struct{ What, Why, Fix string }
 	flaws, err := rows[flaw](ctx, p, `
 		SELECT 'the sequence message_seq has CACHE ' || s.seqcache, 'Numbers are then not drawn in order: messages can be lost.',
@@ -90,7 +91,7 @@ func askDefinitions(ctx context.Context, p *patient) ([]Finding, error) {
 	return found, err
 }
 
-// planSettings are those without which a function's plans read whole tables.
+// planSettings are the settings of functions without which the planner may read whole tables.
 var planSettings = map[string]string{
 	"read_log": "enable_seqscan=off enable_bitmapscan=off enable_sort=off jit=off " +
 		"plan_cache_mode=force_generic_plan",
@@ -100,7 +101,7 @@ var planSettings = map[string]string{
 	"sweep":       "enable_seqscan=off enable_bitmapscan=off jit=off",
 }
 
-func askPlans(ctx context.Context, p *patient) ([]Finding, error) {
+func askPlans(ctx context.Context, p *target) ([]Finding, error) {
 	type function struct {
 		Name, Signature string
 		Stable          bool
@@ -131,7 +132,7 @@ func askPlans(ctx context.Context, p *patient) ([]Finding, error) {
 	return found, err
 }
 
-func askAutovacuum(ctx context.Context, p *patient) ([]Finding, error) {
+func askAutovacuum(ctx context.Context, p *target) ([]Finding, error) {
 	var found []Finding
 	for _, name := range []string{"autovacuum", "track_counts"} {
 		on, err := value[string](ctx, p, "SELECT current_setting($1)", name)
@@ -140,7 +141,7 @@ func askAutovacuum(ctx context.Context, p *patient) ([]Finding, error) {
 		}
 		if on == "off" {
 			found = append(found, Finding{Severity: Problem, Finding: name + " is off",
-				Why: "Nobody cleans up dead rows: every table grows and slows down, until the server runs out of transaction IDs.",
+				Why: "Dead rows are not cleaned up: every table grows and slows down, until the server runs out of transaction IDs.",
 				Fix: "ALTER SYSTEM SET " + name + " = on; SELECT pg_reload_conf()"})
 		}
 	}
@@ -160,7 +161,7 @@ func askAutovacuum(ctx context.Context, p *patient) ([]Finding, error) {
 		ORDER BY 1, 2`)
 	for _, t := range tables {
 		found = append(found, Finding{Severity: Warning, Finding: "the storage parameters of " + t.Name + " were changed: " + t.What,
-			Why: "Slots are emptied by TRUNCATE and need no vacuum; the other tables live by it.", Fix: "ALTER TABLE " + t.Name + " " + t.Fix})
+			Why: "Slots are emptied by TRUNCATE and need no vacuum; the other tables depend on it.", Fix: "ALTER TABLE " + t.Name + " " + t.Fix})
 	}
 	return found, err
 }

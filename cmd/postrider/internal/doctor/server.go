@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// serverChecks are about the server, whatever is in the database.
+// serverChecks examine the server, independent of the content of the database.
 var serverChecks = []check{
 	{"rights", askRights},
 	{"transport", askTransport},
@@ -24,32 +24,32 @@ var serverChecks = []check{
 	{"clock", askClock},
 }
 
-// askConnection is answered by the transaction around it.
-func askConnection(context.Context, *patient) ([]Finding, error) { return nil, nil }
+// askConnection finds nothing itself: the transaction around it is the check.
+func askConnection(context.Context, *target) ([]Finding, error) { return nil, nil }
 
-// askRights finds out whether the views that other checks look at hide anything.
-func askRights(ctx context.Context, p *patient) ([]Finding, error) {
+// askRights checks whether the views that other checks read hide anything.
+func askRights(ctx context.Context, p *target) ([]Finding, error) {
 	users, err := values[string](ctx, p, "SELECT quote_ident(current_user) WHERE NOT pg_has_role('pg_read_all_stats', 'USAGE')")
 	if err != nil || len(users) == 0 {
 		return nil, err
 	}
-	return []Finding{{Severity: Info, Finding: fmt.Sprintf("the user %s does not see what others do", users[0]),
+	return []Finding{{Severity: Info, Finding: fmt.Sprintf("the user %s cannot see the activity of other users", users[0]),
 		Why: "Old transactions and connections of other users stay hidden from this examination.",
 		Fix: "GRANT pg_read_all_stats TO " + users[0]}}, nil
 }
 
-func askStandby(ctx context.Context, p *patient) ([]Finding, error) {
+func askStandby(ctx context.Context, p *target) ([]Finding, error) {
 	standby, err := value[bool](ctx, p, "SELECT pg_is_in_recovery()")
 	if err != nil || !standby {
 		return nil, err
 	}
 	return []Finding{{Severity: Problem, Finding: "the server is a standby",
-		Why: "Its snapshots do not list what is in flight: relays refuse to read from it, and nobody can write to it.",
+		Why: "Its snapshots do not list what is in flight: relays refuse to read from it, and it accepts no writes.",
 		Fix: "connect to the primary: add target_session_attrs=read-write and all hosts to the address"}}, nil
 }
 
-func askReplicas(ctx context.Context, p *patient) ([]Finding, error) {
-	// A base backup and logical subscribers are no standbys.
+func askReplicas(ctx context.Context, p *target) ([]Finding, error) {
+	// Base backups and logical subscribers are not standbys.
 	n, err := value[int](ctx, p, `SELECT count(*) FROM pg_stat_replication r
 		WHERE r.state = 'streaming' AND current_setting('synchronous_standby_names') = ''
 		  AND NOT EXISTS (SELECT FROM pg_replication_slots s WHERE s.active_pid = r.pid AND s.slot_type = 'logical')`)
@@ -57,11 +57,11 @@ func askReplicas(ctx context.Context, p *patient) ([]Finding, error) {
 		return nil, err
 	}
 	return []Finding{{Severity: Info, Finding: fmt.Sprintf("%d standbys are attached, none of them synchronous", n),
-		Why: "What was committed last can be lost in a failover, also messages that were already carried.",
+		Why: "The last commits can be lost in a failover, including messages that were already delivered.",
 		Fix: "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'; SELECT pg_reload_conf()"}}, nil
 }
 
-func askReplicationSlots(ctx context.Context, p *patient) ([]Finding, error) {
+func askReplicationSlots(ctx context.Context, p *target) ([]Finding, error) {
 	type slot struct {
 		Name   string
 		Active bool
@@ -73,7 +73,7 @@ func askReplicationSlots(ctx context.Context, p *patient) ([]Finding, error) {
 	var found []Finding
 	for _, s := range slots {
 		f := Finding{Severity: Warning,
-			Why: "The server keeps all WAL that the slot has not passed, until the disk is full; it may keep vacuum from its work too.",
+			Why: "The server keeps all WAL that the slot has not passed, until the disk is full; it may also block vacuum.",
 			Fix: fmt.Sprintf("start what reads from it, or: SELECT pg_drop_replication_slot(%s)", quote(s.Name))}
 		switch {
 		case !s.Active:
@@ -92,7 +92,7 @@ func askReplicationSlots(ctx context.Context, p *patient) ([]Finding, error) {
 	return found, err
 }
 
-func askConnections(ctx context.Context, p *patient) ([]Finding, error) {
+func askConnections(ctx context.Context, p *target) ([]Finding, error) {
 	type count struct{ Used, Max int }
 	counts, err := rows[count](ctx, p, `SELECT count(*)::int, current_setting('max_connections')::int
 		FROM pg_stat_activity WHERE backend_type = 'client backend'`)
@@ -108,17 +108,17 @@ func askConnections(ctx context.Context, p *patient) ([]Finding, error) {
 		Fix: "SELECT usename, application_name, count(*) FROM pg_stat_activity GROUP BY 1, 2 ORDER BY 3 DESC; then smaller pools, or PgBouncer"}}, nil
 }
 
-func askEncoding(ctx context.Context, p *patient) ([]Finding, error) {
+func askEncoding(ctx context.Context, p *target) ([]Finding, error) {
 	encoding, err := value[string](ctx, p, "SELECT current_setting('server_encoding')")
 	if err != nil || encoding == "UTF8" {
 		return nil, err
 	}
 	return []Finding{{Severity: Warning, Finding: "the database's encoding is " + encoding,
-		Why: "Keys, headers and payloads with other characters are refused, or arrive as something else.",
+		Why: "Keys, headers and payloads with other characters are refused, or are corrupted.",
 		Fix: "CREATE DATABASE new ENCODING 'UTF8' TEMPLATE template0, and move: pg_dump | psql, then postrider rebase"}}, nil
 }
 
-func askTimeZone(ctx context.Context, p *patient) ([]Finding, error) {
+func askTimeZone(ctx context.Context, p *target) ([]Finding, error) {
 	zone, err := value[string](ctx, p, "SELECT current_setting('TimeZone')")
 	if err != nil || zone == "UTC" || zone == "Etc/UTC" || zone == "GMT" {
 		return nil, err
@@ -128,14 +128,14 @@ func askTimeZone(ctx context.Context, p *patient) ([]Finding, error) {
 		Fix: "SET TimeZone = 'UTC', in the session that you look with"}}, nil
 }
 
-func askClock(ctx context.Context, p *patient) ([]Finding, error) {
+func askClock(ctx context.Context, p *target) ([]Finding, error) {
 	before := p.now()
 	theirs, err := value[time.Time](ctx, p, "SELECT clock_timestamp()")
 	after := p.now()
 	if err != nil {
 		return nil, err
 	}
-	// It was read at some time in between: what lies within the round trip is no difference.
+	// The server read its clock during the round trip, so only a difference beyond that counts.
 	var off time.Duration
 	switch {
 	case theirs.After(after):
@@ -148,6 +148,6 @@ func askClock(ctx context.Context, p *patient) ([]Finding, error) {
 	}
 	return []Finding{{Severity: Warning,
 		Finding: fmt.Sprintf("the clocks of this machine and of the database are %s apart", off.Round(100*time.Millisecond)),
-		Why:     "Leases and retries follow the database's clock and are not harmed; ages that this machine reports are wrong by as much.",
+		Why:     "Leases and retries follow the database's clock and are not affected; ages that this machine reports are wrong by as much.",
 		Fix:     "timedatectl set-ntp true, on the machine that is wrong"}}, nil
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// setting is a value that some sessions of this database begin with.
+// setting is a setting with which some sessions of this database start.
 type setting struct {
-	where string // who sets it
+	where string // what sets it
 	value string
 	fix   string
 }
 
-// settings returns what is set by this name for the database, for roles in it, and for all others by the server. The fix
-// leads to the value that is wanted.
-func (p *patient) settings(ctx context.Context, name, wanted string) ([]setting, error) {
+// settings returns the values that are set by this name for the database, for roles in it, and by
+// the server. The fixes lead to the wanted value.
+func (p *target) settings(ctx context.Context, name, wanted string) ([]setting, error) {
 	type override struct{ Database, Role, Value string }
 	overrides, err := rows[override](ctx, p, `SELECT coalesce(d.datname, ''), coalesce(r.rolname, ''), split_part(c, '=', 2)
 		FROM pg_db_role_setting s
@@ -57,12 +57,12 @@ func (p *patient) settings(ctx context.Context, name, wanted string) ([]setting,
 	return all, err
 }
 
-func askDurability(ctx context.Context, p *patient) ([]Finding, error) {
+func askDurability(ctx context.Context, p *target) ([]Finding, error) {
 	var found []Finding
 	for _, danger := range []struct{ name, why string }{
-		{"fsync", "After a crash of the machine the database is lost, or worse: wrong without anybody noticing."},
+		{"fsync", "After a crash of the machine the database is lost or silently corrupted."},
 		{"full_page_writes", "A page that was half written in a crash stays damaged."},
-		{"synchronous_commit", "A crash loses transactions that applications believe committed, also some whose messages were carried."},
+		{"synchronous_commit", "A crash loses transactions that applications believe committed, including some whose messages were delivered."},
 	} {
 		all, err := p.settings(ctx, danger.name, "on")
 		if err != nil {
@@ -78,7 +78,7 @@ func askDurability(ctx context.Context, p *patient) ([]Finding, error) {
 	return found, nil
 }
 
-func askIsolation(ctx context.Context, p *patient) ([]Finding, error) {
+func askIsolation(ctx context.Context, p *target) ([]Finding, error) {
 	all, err := p.settings(ctx, "default_transaction_isolation", "read committed")
 	var found []Finding
 	for _, s := range all {

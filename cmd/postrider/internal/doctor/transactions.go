@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func askTransactions(ctx context.Context, p *patient) ([]Finding, error) {
+func askTransactions(ctx context.Context, p *target) ([]Finding, error) {
 	type open struct {
 		PID                                        int
 		User, Application, Database, State, Client string
@@ -25,20 +25,20 @@ func askTransactions(ctx context.Context, p *patient) ([]Finding, error) {
 		found = append(found, Finding{Severity: p.oldness(seconds(t.Age)),
 			Finding: fmt.Sprintf("a transaction has been open for %s: pid %d, user %s, application %q, from %s, database %s, %s, last query began %s ago",
 				age(seconds(t.Age)), t.PID, t.User, t.Application, t.Client, t.Database, t.State, age(seconds(t.Query))),
-			Why: "Messages in it are carried only after it commits, and vacuum cannot clean up anything that is newer.",
+			Why: "Its messages are delivered only after it commits, and vacuum cannot clean up anything that is newer.",
 			Fix: fmt.Sprintf("SELECT pg_terminate_backend(%d)", t.PID)})
 	}
 	return found, err
 }
 
-func (p *patient) oldness(d time.Duration) Severity {
+func (p *target) oldness(d time.Duration) Severity {
 	if d > p.limits.oldTransaction {
 		return Problem
 	}
 	return Warning
 }
 
-func askPrepared(ctx context.Context, p *patient) ([]Finding, error) {
+func askPrepared(ctx context.Context, p *target) ([]Finding, error) {
 	type prepared struct {
 		ID, Owner, Database string
 		Age                 float64
@@ -57,5 +57,5 @@ func askPrepared(ctx context.Context, p *patient) ([]Finding, error) {
 	return found, err
 }
 
-// quote makes a text a literal of SQL.
+// quote returns a text as a literal of SQL.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

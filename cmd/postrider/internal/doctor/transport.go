@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// askTransport finds out whether somebody between here and the server can listen, or answer in its place.
-func askTransport(_ context.Context, p *patient) ([]Finding, error) {
+// askTransport checks whether the network between here and the server could read or forge messages.
+func askTransport(_ context.Context, p *target) ([]Finding, error) {
 	conn := p.tx.Conn().PgConn().Conn()
 	_, encrypted := conn.(*tls.Conn)
 	if stays(conn.RemoteAddr()) {
@@ -19,21 +19,22 @@ func askTransport(_ context.Context, p *patient) ([]Finding, error) {
 	switch {
 	case !encrypted:
 		return []Finding{{Severity: Warning, Finding: "the connection is not encrypted",
-			Why: "Whoever is on the way reads passwords and messages, and can write some of his own.", Fix: fix}}, nil
+			Why: "An attacker on the network can read passwords and messages, and can forge messages.", Fix: fix}}, nil
 	case !verified(&p.tx.Conn().Config().Config):
 		return []Finding{{Severity: Warning, Finding: "the connection is encrypted, and the server's certificate is not verified",
-			Why: "Whoever is on the way can pretend to be the server.", Fix: fix}}, nil
+			Why: "An attacker on the network can impersonate the server.", Fix: fix}}, nil
 	}
 	return nil, nil
 }
 
-// stays reports whether what is sent to an address does not leave this machine.
+// stays reports whether traffic to an address stays on this machine.
 func stays(to net.Addr) bool {
 	address, ok := to.(*net.TCPAddr)
 	return !ok || address.IP.IsLoopback()
 }
 
-// verified reports whether every way to connect that a configuration allows asks the server for a certificate that somebody vouches for.
+// verified reports whether all ways to connect that a configuration allows verify the server's
+// certificate.
 func verified(cfg *pgconn.Config) bool {
 	ways := []*tls.Config{cfg.TLSConfig}
 	for _, other := range cfg.Fallbacks {

@@ -6,35 +6,35 @@ import (
 	"slices"
 )
 
-// Basis says where a figure comes from.
+// Basis is the source of a figure.
 type Basis string
 
 // The bases.
 const (
-	Given    Basis = "given"    // by whoever asks
+	Given    Basis = "given"    // by the user
 	Measured Basis = "measured" // by bench scale
 	Computed Basis = "computed" // from what was measured
-	Assumed  Basis = "assumed"  // by this program, because nobody has said
+	Assumed  Basis = "assumed"  // by this program, without better information
 )
 
-// Ceiling is something that is used up.
+// Ceiling is a limit of a resource.
 type Ceiling struct {
 	Name  string  `json:"name"`
 	Need  float64 `json:"need"`
 	Have  float64 `json:"have"`
 	Unit  string  `json:"unit"`
-	Basis Basis   `json:"basis"` // of what there is
-	// Share is how much of what may be used is needed: at 1 the ceiling is met.
+	Basis Basis   `json:"basis"` // of Have
+	// Share is the part of the usable resource that is needed: at 1 the ceiling is reached.
 	Share float64 `json:"share"`
-	Then  string  `json:"then"` // what to do when it is met
+	Then  string  `json:"then"` // what to do when it is reached
 }
 
-// ceilings compares the plan with what there is, nearest first.
+// ceilings compares the needs of the plan with the limits, nearest ceiling first.
 func (m *Model) ceilings(p *Plan) []Ceiling {
 	in := &p.Inputs
 	servers, databases := float64(in.Servers), float64(in.Databases)
 	var all []Ceiling
-	// add compares a need with what there is; most is how much of it may be used.
+	// add compares a need with a limit; most is the usable part of it.
 	add := func(name string, need, given, otherwise float64, basis Basis, unit string, most float64, then string) {
 		have := given
 		if given > 0 {
@@ -46,7 +46,7 @@ func (m *Model) ceilings(p *Plan) []Ceiling {
 			all = append(all, Ceiling{name, need, have, unit, basis, need / have / most, then})
 		}
 	}
-	uneven := math.Ceil(databases/servers) / (databases / servers) // one server may have a database more than another
+	uneven := math.Ceil(databases/servers) / (databases / servers) // one server may have one database more than another
 	moreCores := "more cores, or more servers and databases: tenants, or kinds of aggregates, move to a database of their own"
 	if p.PollingCores > p.MessageCores/2 {
 		moreCores = "longer poll_max and poll_min: most of it is relays that look for messages; otherwise " + moreCores
@@ -75,17 +75,18 @@ func (m *Model) ceilings(p *Plan) []Ceiling {
 	return all
 }
 
-// defaultConnections is PostgreSQL's own max_connections.
+// defaultConnections is PostgreSQL's default of max_connections.
 const defaultConnections = 100
 
 func (in *Inputs) connectionLimit() int { return cmp.Or(in.MaxConnections, defaultConnections) }
 
-// mostRate is the rate at which the first ceiling is met, everything else being as it is asked for.
+// mostRate returns the rate at which the first ceiling is reached, with all other inputs unchanged.
 func (m *Model) mostRate(in Inputs) float64 {
 	return m.search(in, func(all []Ceiling) bool { return all[0].Share <= 1 })
 }
 
-// RateOf is the rate at which the ceiling with the name is met, 0 if it is at no rate that one can think of.
+// RateOf returns the rate at which the named ceiling is reached, or 0 if that is at no realistic
+// rate.
 func (m *Model) RateOf(in Inputs, name string) float64 {
 	rate := m.search(in, func(all []Ceiling) bool {
 		return !slices.ContainsFunc(all, func(c Ceiling) bool { return c.Name == name && c.Share > 1 })
@@ -96,10 +97,10 @@ func (m *Model) RateOf(in Inputs, name string) float64 {
 	return rate
 }
 
-// unthinkable is a rate that nobody needs.
+// unthinkable is the upper bound of a search.
 const unthinkable = 1e9
 
-// search finds the highest rate whose ceilings fit.
+// search returns the highest rate whose ceilings fit.
 func (m *Model) search(in Inputs, fit func([]Ceiling) bool) float64 {
 	fits := func(rate float64) bool {
 		in.Rate = rate

@@ -4,7 +4,7 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
 )
 
-// Check is how far the model is off for a layout that it was not made from.
+// Check compares the model with a measured layout that the model was not made from.
 type Check struct {
 	Cell      scale.Cell
 	Relay     Pair // cores of relays
@@ -13,10 +13,10 @@ type Check struct {
 	Statement Pair // a second
 }
 
-// Pair is what the model says, and what was measured.
+// Pair is a figure of the model and its measured value.
 type Pair struct{ Computed, Measured float64 }
 
-// Off is how much more the model says than was measured, as a share.
+// Off returns the relative error of the model: positive if it computes more than was measured.
 func (p Pair) Off() float64 {
 	if p.Measured == 0 {
 		return 0
@@ -24,8 +24,9 @@ func (p Pair) Off() float64 {
 	return p.Computed/p.Measured - 1
 }
 
-// Checks compares the model with the cells of several relays, feeds and databases at a steady rate, which it was not made from. Those at
-// full load would say little: where all cores are busy, relays get fewer turns, and take more messages with each.
+// Checks compares the model with the cells of several relays, feeds and databases at a steady rate,
+// which the model was not made from. It ignores cells at full load: when all cores are busy, relays
+// poll less often and read larger batches.
 func (m *Model) Checks() (checks []Check) {
 	for _, c := range m.set.In(scale.Check) {
 		rate := scale.Median(c.Relayed, scale.Phase.PerSecond)

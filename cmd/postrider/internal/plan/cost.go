@@ -1,12 +1,13 @@
 package plan
 
-// Cost is that of a billion messages. Prices are in whatever currency they were given in, and 0 where none was.
+// Cost is the cost of a billion messages. Prices are in the currency of the inputs, and 0 without a
+// price.
 type Cost struct {
 	ServerHours  float64 `json:"server_cpu_hours"`         // with the producers' own transactions
 	MessageHours float64 `json:"message_server_cpu_hours"` // of them, what messages and relays have added
 	RelayHours   float64 `json:"relay_cpu_hours"`
 	WAL          float64 `json:"wal_gb"`  // of messages and relays
-	Disk         float64 `json:"disk_gb"` // that they take while they are kept
+	Disk         float64 `json:"disk_gb"` // while they are kept
 
 	CPUPrice  float64 `json:"cpu_price,omitempty"` // of what messages and relays have added
 	WALPrice  float64 `json:"wal_price,omitempty"`
@@ -20,7 +21,7 @@ const (
 	month   = 30 * 86400 // seconds
 )
 
-// price computes what a billion messages cost at the plan's rate.
+// price computes the cost of a billion messages at the plan's rate.
 func (m *Model) price(p *Plan) {
 	in := &p.Inputs
 	hours := func(cores float64) float64 { return cores / in.Rate * billion / 3600 }

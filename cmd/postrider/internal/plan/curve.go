@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// curve is what something costs by a quantity: measured points, and straight lines between them. It never falls: what costs less than
-// less of it was measured on a noisy machine.
+// curve is a cost as a function of a quantity: measured points, with linear interpolation. It is
+// made monotonic, because a decrease is measurement noise.
 type curve []point
 
 type point struct{ x, y float64 }
@@ -24,8 +24,9 @@ func newCurve(points []point) curve {
 	return c
 }
 
-// at is the cost of x. Below the first point it is that of the first point; beyond the last one it grows as it did before, or as it has
-// on the whole if that is more: what nobody has measured is not to look cheap.
+// at returns the cost of x. Below the first point it is that of the first point. Beyond the last
+// point it extrapolates with the steeper of the last slope and the average slope, so that it does
+// not underestimate.
 func (c curve) at(x float64) float64 {
 	switch {
 	case len(c) == 0:
@@ -50,7 +51,7 @@ func (c curve) at(x float64) float64 {
 	return last.y + slope*(x-last.x)
 }
 
-// end is the largest quantity that was measured.
+// end returns the largest measured quantity.
 func (c curve) end() float64 {
 	if len(c) == 0 {
 		return 0

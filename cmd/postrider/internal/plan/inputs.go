@@ -1,5 +1,6 @@
-// Package plan computes, from measured constants, what a rate of messages takes: relays, shards, connections, WAL, disk, processor
-// time and memory, which ceiling is met first, and what a billion messages cost.
+// Package plan estimates, from measured constants, the resources for a message rate: relays,
+// shards, connections, WAL, disk, processor time and memory. It also computes which limit is
+// reached first, and what a billion messages cost.
 package plan
 
 import (
@@ -9,7 +10,8 @@ import (
 	"time"
 )
 
-// Inputs are what is asked. Where zero is no answer, it means that the plan chooses, or takes what was measured.
+// Inputs are the parameters of a plan. Where zero is not a valid value, it means that the plan
+// chooses, or uses the measured value.
 type Inputs struct {
 	Rate         float64       `json:"rate"`         // messages a second, in all databases together
 	Databases    int           `json:"databases"`    // that they are spread over
@@ -17,19 +19,19 @@ type Inputs struct {
 	MessageSize  int64         `json:"message_size"` // bytes of payload
 	Destinations int           `json:"destinations"` // each a feed of its own
 	Retention    time.Duration `json:"-"`            // how long delivered messages are kept at least
-	Broker       string        `json:"broker"`       // whose client relays use; empty: the dearest that was measured
-	Load         float64       `json:"load"`         // how much of a machine is to be used, 0 to 1
+	Broker       string        `json:"broker"`       // broker whose client relays use; empty: the most expensive one that was measured
+	Load         float64       `json:"load"`         // usable part of a machine, 0 to 1
 
-	Relays int `json:"relays,omitempty"` // processes; 0: as many as it takes
+	Relays int `json:"relays,omitempty"` // processes; 0: as many as needed
 	Zones  int `json:"zones"`            // that relays are spread over; one may be lost
-	Shards int `json:"shards,omitempty"` // of each log; 0: as many as it takes
+	Shards int `json:"shards,omitempty"` // of each log; 0: as many as needed
 
 	ServerCores    int     `json:"server_cores,omitempty"`    // of a database server; 0: as the measured one
 	RelayCores     float64 `json:"relay_cores"`               // that one relay process may use
 	MaxConnections int     `json:"max_connections,omitempty"` // of a database server
-	WALLimit       int64   `json:"wal_limit,omitempty"`       // bytes a second of a server; 0: the most that was measured
-	DiskLimit      int64   `json:"disk_limit,omitempty"`      // bytes of a server; 0: not a ceiling
-	Partitions     int     `json:"partitions,omitempty"`      // at the broker; 0: not a ceiling
+	WALLimit       int64   `json:"wal_limit,omitempty"`       // bytes a second of a server; 0: the highest that was measured
+	DiskLimit      int64   `json:"disk_limit,omitempty"`      // bytes of a server; 0: no limit
+	Partitions     int     `json:"partitions,omitempty"`      // at the broker; 0: no limit
 	PartitionLimit float64 `json:"partition_limit,omitempty"` // messages a second of one partition
 
 	CPUHourPrice float64 `json:"cpu_hour_price,omitempty"` // of one core; 0: unknown
@@ -37,10 +39,10 @@ type Inputs struct {
 	DiskPrice    float64 `json:"disk_gb_price,omitempty"`  // of a GB of disk for a month
 }
 
-// largest is what PostgreSQL can hold in one value.
+// largest is the limit of PostgreSQL for one value.
 const largest = 1 << 30
 
-// Validate reports everything that makes no sense, also together.
+// Validate reports all invalid inputs, including contradictions between them.
 func (in *Inputs) Validate() error {
 	var errs []error
 	wrong := func(is bool, format string, args ...any) {
@@ -74,7 +76,7 @@ const (
 	maxShards = 1024
 )
 
-// contradictions are what two flags say that cannot both be.
+// contradictions returns an error for each pair of inputs that contradict each other.
 func (in *Inputs) contradictions() (errs []error) {
 	both := func(is bool, format string, args ...any) {
 		if is {

@@ -8,37 +8,38 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
 )
 
-// Model is what the constants say about messages, in the form that a plan needs.
+// Model is the cost of messages, derived from the constants.
 type Model struct {
 	set    *scale.Set
 	base   scale.Cell
 	broker string
 
-	// What one database costs by its rate, messages of the base size.
-	producers curve // cores of the server, for the producers' transactions and for the server's own work
-	// What one relay costs by the rate that it carries, for one feed of one database.
+	// The cost of one database by its rate, for messages of the base size.
+	producers curve // cores of the server, for the producers' transactions and its background processes
+	// The cost of one relay by its rate, for one feed of one database.
 	readers    curve // cores of the server
 	relays     curve // cores of the relay
 	statements curve // a second
 	ledger     curve // bytes of WAL a second
 
-	// What one message costs by its size.
+	// The cost of one message by its size.
 	serverBySize curve // seconds of the server
 	relayBySize  curve // seconds of a relay
 	readerBySize curve // seconds of the server, for relays
 	wal          curve // bytes, without relays
 	disk         curve // bytes
 
-	client      float64 // seconds of a relay that a message costs more with the broker's client than without any
+	client      float64 // additional seconds of a relay per message with the broker's client
 	business    float64 // seconds of the server for a transaction without a message
 	businessWAL float64
-	walSeen     float64 // the most bytes of WAL a second in any phase
+	walSeen     float64 // the highest WAL rate of any phase, in bytes a second
 	reading     float64 // messages a second that one relay has read
 	memory      float64 // bytes of a relay with one feed
-	feedMemory  float64 // and with each further one
+	feedMemory  float64 // and of each further feed
 }
 
-// NewModel reads the constants. An empty broker means the dearest that was measured.
+// NewModel returns a model for the constants. An empty broker means the most expensive one that was
+// measured.
 func NewModel(set *scale.Set, broker string) (*Model, error) {
 	base, ok := set.Base()
 	if !ok || len(base.Relayed) == 0 || len(base.Bare) == 0 {
@@ -61,7 +62,8 @@ func NewModel(set *scale.Set, broker string) (*Model, error) {
 	return m, m.choose(broker)
 }
 
-// byRate reads the cells that differ in their rate: none, some, full load and, of relays alone, a backlog.
+// byRate reads the cells that differ in their rate: idle, steady rates, full load and, for relays
+// only, a backlog.
 func (m *Model) byRate() {
 	cells := append(m.set.In(scale.Rate), m.base)
 	idle := m.set.In(scale.Idle)
@@ -85,7 +87,7 @@ func (m *Model) byRate() {
 	for _, c := range m.set.In(scale.Drain) {
 		x := scale.Median(c.Relayed, scale.Phase.PublishedPerSecond)
 		if x <= scale.Median(m.base.Relayed, scale.Phase.PerSecond) {
-			continue // a backlog that was gone too soon to be measured
+			continue // the backlog was too short to be measured
 		}
 		add(&readers, c, x, scale.ReaderCPU)
 		add(&relays, c, x, scale.RelayCPU)
@@ -114,7 +116,7 @@ func (m *Model) bySize() {
 	m.wal, m.disk = newCurve(wal), newCurve(disk)
 }
 
-// extra is what a message of the size costs more than one of the base size.
+// extra returns the additional cost of a message of the size, compared with one of the base size.
 func (m *Model) extra(c curve, size int64) float64 {
 	return c.at(float64(size)) - c.at(float64(m.base.Payload))
 }
@@ -136,7 +138,7 @@ func (m *Model) remember() {
 	}
 }
 
-// choose takes the cost of a broker's client.
+// choose sets the cost of a broker's client.
 func (m *Model) choose(broker string) error {
 	alone := scale.Median(m.base.Relayed, scale.PerPublished(scale.RelayCPU))
 	names := []string{m.base.To}

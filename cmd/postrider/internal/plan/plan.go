@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Plan is what the inputs take. Rates are those of everything together, unless they say otherwise.
+// Plan is the estimate for the inputs. Rates are totals unless they say otherwise.
 type Plan struct {
 	Inputs Inputs `json:"inputs"`
 	Broker string `json:"broker"`
 
 	Relays  int           `json:"relays"`           // processes
 	Groups  int           `json:"groups"`           // of relays, each with databases of its own
-	Sharing int           `json:"relays_per_group"` // that share the feeds of a database
-	Needed  int           `json:"needed_per_group"` // of them, so that the rest may be away
+	Sharing int           `json:"relays_per_group"` // relays that share the feeds of a database
+	Needed  int           `json:"needed_per_group"` // of them, needed; the rest is spare
 	Shards  int           `json:"shards"`           // of each log
 	Slots   int           `json:"slots"`
 	Period  time.Duration `json:"-"`
 
 	Connections int `json:"connections"`              // of all relays to one server
 	PerDatabase int `json:"connections_per_database"` // of one relay
-	Budget      int `json:"connections_setting"`      // "connections:" of the relays' file; 0: the default will do
+	Budget      int `json:"connections_setting"`      // "connections:" of the relays' file; 0: the default
 
 	WAL         float64 `json:"wal_bytes_per_second"`
 	WALMessages float64 `json:"wal_bytes_per_message"` // without the producers' own rows
@@ -30,28 +30,28 @@ type Plan struct {
 
 	ServerCores  float64 `json:"server_cores"`         // of all database servers, with the producers' own transactions
 	MessageCores float64 `json:"message_server_cores"` // of them, what messages and relays have added
-	PollingCores float64 `json:"polling_server_cores"` // of them, what relays take when there are no messages
+	PollingCores float64 `json:"polling_server_cores"` // of them, the polling of relays without messages
 	RelayCores   float64 `json:"relay_cores"`
 	Statements   float64 `json:"statements_per_second"` // of relays
 	IdleShare    float64 `json:"idle_statements_per_second"`
 	Memory       float64 `json:"relay_memory_bytes"`      // of one relay that keeps up
-	MemoryMost   float64 `json:"relay_memory_most_bytes"` // of one relay whose destination is down: what it may read ahead
+	MemoryMost   float64 `json:"relay_memory_most_bytes"` // of one relay whose destination is down: with a full read-ahead
 
-	Ceilings []Ceiling `json:"ceilings"`        // those that are nearest first
-	MostRate float64   `json:"rate_to_ceiling"` // at which the first one is met
+	Ceilings []Ceiling `json:"ceilings"`        // nearest first
+	MostRate float64   `json:"rate_to_ceiling"` // the rate at which the first one is reached
 	Cost     Cost      `json:"cost_per_billion"`
-	Beyond   []string  `json:"beyond_measured,omitempty"` // what nobody has measured, and the plan continues by straight lines
+	Beyond   []string  `json:"beyond_measured,omitempty"` // figures that are extrapolated
 }
 
 const (
 	slots     = 8    // of the ring
 	perFeed   = 4    // connections of a relay
-	perBase   = 2    // at least, for each database
-	readAhead = 4000 // messages that a relay holds of a shard at most
-	maxShare  = 64   // relays that share one feed
+	perBase   = 2    // minimum for each database
+	readAhead = 4000 // maximum number of messages of a shard that a relay holds
+	maxShare  = 64   // maximum number of relays that share one feed
 )
 
-// Compute makes a plan. The inputs are valid.
+// Compute returns a plan for valid inputs.
 func (m *Model) Compute(in Inputs) Plan {
 	p := m.layOut(in)
 	p.Ceilings = m.ceilings(&p)
@@ -65,7 +65,7 @@ func (m *Model) Compute(in Inputs) Plan {
 	return p
 }
 
-// layOut makes a plan without a look at the ceilings.
+// layOut returns a plan without the ceilings.
 func (m *Model) layOut(in Inputs) Plan {
 	p := Plan{Inputs: in, Broker: m.broker, Slots: slots}
 	p.Period = time.Duration(math.Ceil(in.Retention.Seconds()/(slots-2))) * time.Second
@@ -79,7 +79,8 @@ func (m *Model) layOut(in Inputs) Plan {
 	return p
 }
 
-// shardsFor is eight, or twice as many as relays that share them, as a power of two.
+// shardsFor returns the number of shards, a power of two: eight, or at least twice the number of
+// relays that share them.
 func shardsFor(relays int) int {
 	shards := 8
 	for relays > 8 && shards < 2*relays {
@@ -123,7 +124,7 @@ func (m *Model) count(p *Plan) {
 	p.MemoryMost = p.Memory + served*feeds*math.Ceil(float64(p.Shards)/sharing)*readAhead*size
 }
 
-// perLane is the cores that one relay needs for one feed of one database at a rate.
+// perLane returns the cores that one relay needs for one feed of one database at a rate.
 func (m *Model) perLane(in *Inputs, rate float64) float64 {
 	return atLeast(m.relays.at(rate)+rate*(m.client+m.extra(m.relayBySize, in.MessageSize)), m.relays.at(0))
 }

@@ -2,8 +2,9 @@ package plan
 
 import "math"
 
-// staff finds the fewest relays that can do the work while some of them are away: one of them, or a whole zone. Databases may be divided
-// among groups of relays, because each relay looks at all databases that it serves, also at quiet ones.
+// staff finds the smallest number of relays that can do the work while one of them, or a whole
+// zone, is down. It may divide the databases among groups of relays, because each relay polls all
+// databases that it serves, even idle ones.
 func (m *Model) staff(p *Plan) {
 	in := &p.Inputs
 	best := 0
@@ -18,7 +19,7 @@ func (m *Model) staff(p *Plan) {
 			p.Relays, p.Groups, p.Sharing, p.Needed = total, groups, sharing, needed
 		}
 	}
-	if best == 0 { // not even the most is enough: the ceilings say so
+	if best == 0 { // not even the maximum is enough, as the ceilings show
 		p.Groups, p.Needed = in.Databases, maxShare
 		p.Sharing = withSpare(maxShare, in.Zones)
 		p.Relays = p.Groups * p.Sharing
@@ -32,7 +33,7 @@ func (m *Model) staff(p *Plan) {
 	}
 }
 
-// needed is how many relays of a group have to be at work, 0 if the most are too few.
+// needed returns how many relays of a group must be running, or 0 if the maximum is not enough.
 func (m *Model) needed(in *Inputs, groups int) int {
 	for n := 1; n <= maxShare; n++ {
 		if in.Shards > 0 && n > in.Shards {
@@ -45,13 +46,14 @@ func (m *Model) needed(in *Inputs, groups int) int {
 	return 0
 }
 
-// busy is the cores that each of n relays uses that share the databases of a group.
+// busy returns the cores that each of n relays uses that share the databases of a group.
 func (m *Model) busy(in *Inputs, groups, n int) float64 {
 	served := math.Ceil(float64(in.Databases) / float64(groups))
 	return served * float64(in.Destinations) * m.perLane(in, in.Rate/float64(in.Databases)/float64(n))
 }
 
-// reads is how near one relay comes to the most that one has read from one database.
+// reads returns the rate of one relay relative to the highest measured rate of one relay on one
+// database.
 func (m *Model) reads(in *Inputs, n int) float64 {
 	if m.reading == 0 {
 		return 0
@@ -59,7 +61,8 @@ func (m *Model) reads(in *Inputs, n int) float64 {
 	return in.Rate / float64(in.Databases) / float64(n) / m.reading
 }
 
-// withSpare is how many relays there must be so that as many as are needed are left when a zone is lost or, with one zone, a relay.
+// withSpare returns the number of relays so that enough remain when a zone is lost or, with one
+// zone, a relay.
 func withSpare(needed, zones int) int {
 	if zones == 1 {
 		return needed + 1

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Table is the plan for people: what, how much, and where that comes from.
+// Table returns the plan as rows: what, how much, and the basis.
 func (p *Plan) Table() [][]string {
 	in := &p.Inputs
 	rows := [][]string{{"WHAT", "HOW MUCH", "BASIS"}}
@@ -52,7 +52,7 @@ func (p *Plan) Table() [][]string {
 	return rows
 }
 
-// Summary is what to know first, a sentence a line.
+// Summary returns the most important results, one sentence per line.
 func (p *Plan) Summary() []string {
 	first := p.Ceilings[0]
 	at := fmt.Sprintf("it is met at %s messages/s", number(p.MostRate))
@@ -93,7 +93,7 @@ func (p *Plan) connections() string {
 	return fmt.Sprintf("with connections: %d in the relays' file, as four for each feed would be too many", p.Budget)
 }
 
-// used is what is needed of what there is.
+// used formats the need and the limit.
 func (c *Ceiling) used() string {
 	if rest, ok := strings.CutPrefix(c.Unit, "bytes"); ok {
 		return fmt.Sprintf("%s%s of %s%s", bytes(c.Need), rest, bytes(c.Have), rest)
@@ -103,7 +103,7 @@ func (c *Ceiling) used() string {
 
 func percent(share float64) string { return number(share*100) + " %" }
 
-// number writes three digits that mean something.
+// number formats a number with three significant digits.
 func number(v float64) string {
 	switch {
 	case v == math.Trunc(v) && v < 1000:
@@ -120,7 +120,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
-// grouped puts commas between thousands, of three digits that mean something.
+// grouped formats a number with three significant digits and commas between thousands.
 func grouped(v float64) string {
 	scale := math.Pow10(max(0, int(math.Log10(v))-2))
 	text := strconv.FormatFloat(math.Round(v/scale)*scale, 'f', 0, 64)
@@ -130,7 +130,7 @@ func grouped(v float64) string {
 	return text
 }
 
-// bytes writes a size in decimal units, as those who sell disks do.
+// bytes formats a size in decimal units.
 func bytes(v float64) string {
 	for _, unit := range []string{"B", "kB", "MB", "GB", "TB"} {
 		if v < 999.5 {
@@ -151,7 +151,7 @@ func days(d time.Duration) string {
 	return number(d.Minutes()) + " minutes"
 }
 
-// shortDuration writes 28h for 28h0m0s.
+// shortDuration formats 28h0m0s as 28h.
 func shortDuration(d time.Duration) string {
 	text := d.String()
 	for _, rest := range []string{"m0s", "h0m"} {

@@ -2,7 +2,7 @@ package scale
 
 import (
 	"bytes"
-	_ "embed" // the constants that come with the program
+	_ "embed" // for the default constants
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,10 +12,10 @@ import (
 //go:embed measured.json
 var measured []byte
 
-// Measured returns the constants that come with the program.
+// Measured returns the constants that are embedded in the program.
 func Measured() (*Set, error) { return decode("the constants of this program", measured) }
 
-// Load reads constants from a file that "postrider bench scale --json" has written.
+// Load reads constants from a file written by "postrider bench scale --json".
 func Load(path string) (*Set, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -27,7 +27,7 @@ func Load(path string) (*Set, error) {
 func decode(from string, text []byte) (*Set, error) {
 	var s Set
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields() // another kind of file
+	d.DisallowUnknownFields() // reject other kinds of files
 	if err := d.Decode(&s); err != nil {
 		return nil, fmt.Errorf("%s: %w", from, err)
 	}

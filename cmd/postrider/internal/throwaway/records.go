@@ -10,13 +10,15 @@ import (
 	"strings"
 )
 
-// record leads from the user's cache to a folder, so that one that was left behind is found, and nobody else's is touched.
+// record leads from the user's cache to a folder, so that leftover folders of this user, and no
+// others, are found.
 type record struct {
 	Folder string
 	Kept   bool
 }
 
-// cacheFolder is where programs and records are kept between two starts. Root's home is closed to those who run servers.
+// cacheFolder returns the folder for programs and records. For root it is not in the home
+// directory, which the server's user cannot enter.
 func cacheFolder() (string, error) {
 	base := "/var/cache"
 	if os.Geteuid() != 0 || os.Getenv("XDG_CACHE_HOME") != "" {
@@ -38,7 +40,7 @@ func recordFolder() (string, error) {
 	return path, os.MkdirAll(path, 0o700)
 }
 
-// addRecord makes a folder findable, and returns the file that does.
+// addRecord records a folder, and returns the path of the record.
 func addRecord(f *folder) (string, error) {
 	all, err := recordFolder()
 	if err != nil {
@@ -57,10 +59,10 @@ func addRecord(f *folder) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(all, fmt.Sprintf("%d-%s", os.Getpid(), filepath.Base(f.path)))
-	return path, os.Rename(file.Name(), path) // nobody reads half a record
+	return path, os.Rename(file.Name(), path) // atomic for readers
 }
 
-// eachRecord calls f for every record, with its own path.
+// eachRecord calls f for every record, with its path.
 func eachRecord(f func(path string, r record, info os.FileInfo)) error {
 	all, err := recordFolder()
 	if err != nil {
@@ -84,7 +86,8 @@ func eachRecord(f func(path string, r record, info os.FileInfo)) error {
 	return nil
 }
 
-// sweep removes what processes that were killed have left. What cannot be removed now is tried again the next time.
+// sweep removes what killed processes have left behind. It tries again at the next start if that
+// fails.
 func sweep(ctx context.Context) {
 	_ = eachRecord(func(path string, r record, _ os.FileInfo) {
 		if _, err := os.Stat(r.Folder); errors.Is(err, os.ErrNotExist) {
@@ -102,10 +105,11 @@ func sweep(ctx context.Context) {
 	})
 }
 
-// ErrNotRunning is what there is to say about a server that nobody has started.
-var ErrNotRunning = errors.New("no server runs")
+// ErrNotRunning means that no server of this user is running.
+var ErrNotRunning = errors.New("no server is running")
 
-// Running returns the address of the server that this user has started last, and that still runs.
+// Running returns the address of the server that this user has started last and that is still
+// running.
 func Running() (url string, err error) {
 	var newest os.FileInfo
 	err = eachRecord(func(_ string, r record, info os.FileInfo) {
@@ -113,7 +117,7 @@ func Running() (url string, err error) {
 			return
 		}
 		if lock, err := lockFolder(r.Folder); err == nil {
-			_ = lock.Close() // nobody uses it
+			_ = lock.Close() // not in use
 			return
 		}
 		if text, err := os.ReadFile(filepath.Join(r.Folder, "url")); err == nil {

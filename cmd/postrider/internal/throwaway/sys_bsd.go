@@ -4,5 +4,5 @@ package throwaway
 
 import "syscall"
 
-// dieWithParent cannot be had here: the next start stops what was left.
+// dieWithParent is not supported here: the next start stops a leftover server.
 func dieWithParent(*syscall.SysProcAttr) {}

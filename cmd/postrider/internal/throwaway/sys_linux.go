@@ -2,5 +2,6 @@ package throwaway
 
 import "syscall"
 
-// dieWithParent stops a server whose parent is killed. Elsewhere the next start does.
+// dieWithParent makes the kernel stop the server if its parent is killed. On other systems the next
+// start does that.
 func dieWithParent(attributes *syscall.SysProcAttr) { attributes.Pdeathsig = syscall.SIGINT }

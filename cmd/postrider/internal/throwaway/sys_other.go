@@ -10,7 +10,7 @@ import (
 
 var stopSignals = []os.Signal{os.Kill}
 
-var errUnsupported = errors.New("a PostgreSQL of its own is not to be had on this system")
+var errUnsupported = errors.New("starting a PostgreSQL is not supported on this system")
 
 func supported() error { return errUnsupported }
 

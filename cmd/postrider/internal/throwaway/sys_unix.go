@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// stopSignals are PostgreSQL's "fast" and "immediate", and what nobody survives.
+// stopSignals are the signals for PostgreSQL's "fast" and "immediate" shutdown, and SIGKILL.
 var stopSignals = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL}
 
 func supported() error { return nil }
@@ -25,5 +25,5 @@ func (a *account) attributes() *syscall.SysProcAttr {
 	return attributes
 }
 
-// endGroup interrupts a program and those that it has started.
+// endGroup interrupts a program and its children.
 func endGroup(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGINT) }

@@ -1,5 +1,6 @@
-// Package throwaway runs a PostgreSQL of its own for development: found on the machine or fetched once, on the loopback
-// interface only, behind a random password, fast instead of durable, and gone when it is stopped.
+// Package throwaway runs a PostgreSQL server for development: one that is installed or fetched
+// once, on the loopback interface only, with a random password, fast instead of durable, and
+// removed when it is stopped.
 package throwaway
 
 import (
@@ -17,40 +18,41 @@ import (
 )
 
 const (
-	startTimeout = time.Minute      // how long a server may take until it answers
-	stopTimeout  = 10 * time.Second // how long a server may take to stop before it is told again
+	startTimeout = time.Minute      // maximum time until a server responds
+	stopTimeout  = 10 * time.Second // maximum time to stop before the next signal
 	pollInterval = 20 * time.Millisecond
 )
 
-// Options says which server is wanted.
+// Options configures the server.
 type Options struct {
 	Programs string           // folder with initdb and postgres; empty: the newest that is found
 	Places   []string         // folders to look in; nil: [Places]
-	Port     int              // where it listens
-	Fixed    bool             // no other port will do
-	Keep     string           // folder that keeps the data for the next time; empty: one that is removed
-	Note     func(say string) // tells the user what takes long
+	Port     int              // port to listen on
+	Fixed    bool             // do not try other ports
+	Keep     string           // folder that keeps the data for the next start; empty: a temporary one
+	Note     func(say string) // reports slow operations to the user
 }
 
 // Server is a running PostgreSQL.
 type Server struct {
 	URL     string  // with its password
-	Folder  string  // that holds everything
-	Port    int     // where it listens
-	Program Program // what runs
-	Kept    bool    // the folder stays
+	Folder  string  // contains all its files
+	Port    int     // port that it listens on
+	Program Program // the program that runs
+	Kept    bool    // the folder is kept
 
 	place *folder
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when the process has ended
 }
 
-// Start starts a server and waits until it answers. It also clears away what a killed process has left.
+// Start starts a server and waits until it responds. It also removes what killed processes have
+// left behind.
 func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := supported(); err != nil {
 		return nil, err
 	}
-	if o.Fixed && !Free(ctx, o.Port) { // before anything that takes long
+	if o.Fixed && !Free(ctx, o.Port) { // check before anything slow
 		return nil, takenError(o.Port)
 	}
 	who, err := serverAccount()
@@ -106,7 +108,7 @@ func (s *Server) launch(ctx context.Context, o Options) error {
 			return nil
 		}
 		s.end()
-		if ctx.Err() != nil || Free(ctx, port) { // it was not the port that somebody else has got in between
+		if ctx.Err() != nil || Free(ctx, port) { // the error was not a port taken meanwhile
 			return err
 		}
 	}
@@ -114,7 +116,7 @@ func (s *Server) launch(ctx context.Context, o Options) error {
 
 func takenError(port int) error { return fmt.Errorf("port %d is taken", port) }
 
-// Free reports whether nobody listens at a port of the loopback interface.
+// Free reports whether a port of the loopback interface is free.
 func Free(ctx context.Context, port int) bool {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -123,7 +125,7 @@ func Free(ctx context.Context, port int) bool {
 	return l.Close() == nil
 }
 
-// start runs the server. Commits survive the death of any process, but not that of the machine.
+// start runs the server. Commits survive a crash of any process, but not of the machine.
 func (s *Server) start(ctx context.Context, port int) error {
 	log, err := os.OpenFile(filepath.Join(s.Folder, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -136,7 +138,7 @@ func (s *Server) start(ctx context.Context, port int) error {
 	s.ended = make(chan struct{})
 	started := make(chan error)
 	go func() {
-		// The kernel stops the server when the thread that started it is gone, so that thread has to stay.
+		// Pdeathsig is sent when the thread that started the server ends, so keep that thread.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(s.ended)
@@ -144,13 +146,13 @@ func (s *Server) start(ctx context.Context, port int) error {
 		err := s.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = s.cmd.Wait() // its log says why
+			_ = s.cmd.Wait() // the log of the server has the reason
 		}
 	}()
 	return <-started
 }
 
-// wait returns when the server answers.
+// wait returns when the server responds.
 func (s *Server) wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -169,7 +171,7 @@ func (s *Server) wait(ctx context.Context) error {
 	}
 }
 
-// Ended is closed when the server has ended, by itself or by [Server.Stop].
+// Ended returns a channel that is closed when the server has ended, by itself or by [Server.Stop].
 func (s *Server) Ended() <-chan struct{} { return s.ended }
 
 // HasEnded reports whether the server has ended.
@@ -182,14 +184,14 @@ func (s *Server) HasEnded() bool {
 	}
 }
 
-// Failure says why the server has ended, in its own words.
+// Failure returns the end of the server's log as an error.
 func (s *Server) Failure() error {
 	text, err := os.ReadFile(filepath.Join(s.Folder, "log"))
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return errors.Join(errors.New("PostgreSQL has ended:\n"+strings.Join(lines[max(0, len(lines)-5):], "\n")), err)
 }
 
-// end makes the process end, the hard way if need be.
+// end stops the process, with stronger signals if necessary.
 func (s *Server) end() {
 	for _, signal := range stopSignals {
 		if s.cmd.Process != nil {
@@ -203,7 +205,7 @@ func (s *Server) end() {
 	}
 }
 
-// Stop stops the server, and removes its folder unless that is to be kept.
+// Stop stops the server, and removes its folder unless that is kept.
 func (s *Server) Stop() error {
 	s.end()
 	return s.place.close()

@@ -51,7 +51,7 @@ func TestFindNewest(t *testing.T) {
 	if _, err := choose(t.Context(), Options{Places: places}, 15); err == nil || !strings.Contains(err.Error(), "written by PostgreSQL 15") {
 		t.Errorf("for the data of 15: %v", err)
 	}
-	if _, err := choose(t.Context(), Options{Programs: old}, 0); err == nil || !strings.Contains(err.Error(), "14 is the oldest") {
+	if _, err := choose(t.Context(), Options{Programs: old}, 0); err == nil || !strings.Contains(err.Error(), "at least 14 is required") {
 		t.Error(err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/internal/phrase"
 )
 
-// blocked lists the blocked keys of all feeds.
+// blocked returns the blocked keys of all feeds.
 func (s *State) blocked() []line {
 	total := 0
 	for i := range s.Feeds {
@@ -32,7 +32,8 @@ func (s *State) blocked() []line {
 	}, rows)...)
 }
 
-// details lists the blocked keys and dead letters of one feed, with the cause of each in a line of its own.
+// details returns the blocked keys and dead letters of one feed, each with its error on a second
+// line.
 func (s *State) details() []line {
 	i := s.index()
 	if i < 0 || s.Inside != s.selected {
@@ -68,7 +69,7 @@ func (s *State) details() []line {
 	return append(lines, explained(append(cols[:4:4], column{"TYPE", 0, -1, false}), deadLetters, whyDeadLetters)...)
 }
 
-// problems lists what is wrong with the feed's destination, or nothing.
+// problems returns the problems of the feed's destination, or nothing.
 func (s *State) problems(f *Feed) []line {
 	if len(f.Problems) == 0 {
 		return nil
@@ -86,7 +87,7 @@ func (s *State) problems(f *Feed) []line {
 	return append(append(lines, explained([]column{{"NAME", 16, 60, false}, {"SINCE", 6, -1, true}, {"FAILURES", 8, -1, true}}, rows, why)...), line{})
 }
 
-// explained is a table with a text below each row, or nothing without rows.
+// explained returns a table with a text below each row, or nothing without rows.
 func explained(cols []column, rows [][]span, why []string) []line {
 	if len(rows) == 0 {
 		return nil
@@ -99,9 +100,9 @@ func explained(cols []column, rows [][]span, why []string) []line {
 	return lines
 }
 
-var looking = line{{text: " Looking ..."}}
+var looking = line{{text: " Loading ..."}}
 
-// named is a text, or a sign that there is none.
+// named returns a text, or "-" if it is empty.
 func named(text string) string {
 	if text == "" {
 		return "-"
@@ -109,7 +110,7 @@ func named(text string) string {
 	return clean(text)
 }
 
-// heading says how many there are, and that not all are shown.
+// heading returns the number of rows, and how many of them are shown.
 func heading(one, many string, shown, total int) line {
 	text := " " + plural(max(shown, total), one, many)
 	if shown < total {

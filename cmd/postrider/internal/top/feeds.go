@@ -7,13 +7,13 @@ import (
 	"github.com/postrider/postrider/internal/phrase"
 )
 
-// feeds is the table of the feeds, of which it shows so many rows that the selected one is among them. It is marked where one
-// can select.
+// feeds returns the table of feeds with at most the given number of rows, including the selected
+// feed. It marks the selected feed if mark is set.
 func (s *State) feeds(width, rows int, mark bool) []line {
 	if len(s.Feeds) == 0 {
 		return []line{{{text: " There is no feed yet."}}}
 	}
-	// All but the name, and the shortest line that shows something.
+	// The width of all columns but the name, and the minimum width of the chart.
 	const others, shortest = 76, 12
 	cols := []column{
 		{"FEED", 8, min(max(12, width-others-shortest), 24), false}, {"STATE", 8, -1, false}, {"RELAYS", 6, -1, true},
@@ -29,7 +29,7 @@ func (s *State) feeds(width, rows int, mark bool) []line {
 		cells[i] = s.feed(&shown[i])
 	}
 	lines := table(cols, cells)
-	// What is left of the width shows the last minute.
+	// The rest of the width shows a chart of the last minute.
 	left := min(width-lines[0].columns()-2, int(remembered/time.Second))
 	if left >= shortest-2 {
 		lines[0] = append(lines[0], span{"  LAG, 1 MIN", bold})
@@ -67,7 +67,7 @@ func (s *State) feed(f *Feed) []span {
 	}
 }
 
-// alarm is a number that had better be 0.
+// alarm returns a number, with a style if it is not 0.
 func alarm(n int, style string) span {
 	if n == 0 {
 		style = ""

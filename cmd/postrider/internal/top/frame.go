@@ -7,8 +7,8 @@ import (
 	"github.com/postrider/postrider/internal/phrase"
 )
 
-// Frame draws the screen: at most height lines, none wider than width. Without a height it draws all there is, with nothing
-// that only a screen needs.
+// Frame draws the screen: at most height lines, none wider than width. Without a height it draws
+// all lines, and leaves out what only an interactive screen needs.
 func Frame(s *State, width, height int, now time.Time) []string {
 	lines := []line{s.header(width, now)}
 	body := height - 2 // between header and footer
@@ -21,7 +21,7 @@ func Frame(s *State, width, height int, now time.Time) []string {
 	default:
 		blocked := s.blocked()
 		rows := len(s.Feeds)
-		if height > 0 { // both lists have a part of the screen
+		if height > 0 { // both lists get a part of the screen
 			rows = min(rows, max(1, body-2-min(len(blocked), body/3)))
 		}
 		lines = append(append(lines, s.feeds(width, rows, height > 0)...), line{})
@@ -54,7 +54,7 @@ func (s *State) header(width int, now time.Time) line {
 	case s.Err != "":
 		right, style = fmt.Sprintf("no answer for %s: %s", phrase.Age(now.Sub(s.At)), clean(s.Err)), red
 	case s.Held:
-		right, style = "held since "+s.At.UTC().Format("15:04:05Z"), yellow
+		right, style = "paused since "+s.At.UTC().Format("15:04:05Z"), yellow
 	}
 	right = clip(right, width-columns(left)-2)
 	return line{{left, bold}, {text: pad("", max(0, width-columns(left)-columns(right)))}, {right, style}}
@@ -64,5 +64,5 @@ func (s *State) footer() line {
 	if !s.help {
 		return line{{"?: keys", faint}}
 	}
-	return line{{"q: quit  up/down: choose  enter: look inside  esc: back  p: hold or go on  IN/S, OUT/S: estimates", faint}}
+	return line{{"q: quit  up/down: select  enter: details  esc: back  p: pause or resume  IN/S, OUT/S: estimates", faint}}
 }

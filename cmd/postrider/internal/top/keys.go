@@ -1,18 +1,19 @@
 package top
 
-// Key is a key that was pressed: a character, or one of the constants.
+// Key is a pressed key: a character, or one of the constants.
 type Key rune
 
 // Keys without a character of their own.
 const (
-	Interrupt Key = 3 // ctrl-c, where the terminal does not make a signal of it
+	Interrupt Key = 3 // ctrl-c, if the terminal does not send a signal
 	Enter     Key = '\r'
 	Escape    Key = 0x1b
 	Up        Key = -1
 	Down      Key = -2
 )
 
-// Keys reads what a terminal sends. The rest may be the beginning of a key; it is one by itself if nothing follows soon.
+// Keys parses the input of a terminal. The rest may be the beginning of a key; if nothing follows
+// soon, it is the key [Escape].
 func Keys(sent []byte) (keys []Key, rest []byte) {
 	for len(sent) > 0 {
 		switch {

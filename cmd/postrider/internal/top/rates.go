@@ -3,17 +3,18 @@ package top
 import "time"
 
 const (
-	// rateWindow is over how long rates are averaged: relays record their progress in steps.
+	// rateWindow is the period over which rates are averaged, because relays record their progress
+	// in steps.
 	rateWindow = 5 * time.Second
-	// countedTo is where a store may stop counting what is pending.
+	// countedTo is the number of pending messages up to which a store counts.
 	countedTo = 1_000_000
 )
 
-// rates are messages a second, negative where not known.
+// rates are in messages a second, negative if unknown.
 type rates struct{ in, out float64 }
 
-// rates estimates how fast a feed moves: numbers that the log has given away came in, and what came in and does not wait
-// has gone out.
+// rates estimates the rates of a feed: numbers that the log has assigned count as enqueued, and
+// those minus the growth of the backlog as delivered.
 func (s *State) rates(f *Feed) rates {
 	unknown := rates{-1, -1}
 	if len(s.past) < 2 {
@@ -27,7 +28,7 @@ func (s *State) rates(f *Feed) rates {
 		}
 	}
 	before, took := find(base, f.Name), s.At.Sub(base.At).Seconds()
-	// A log that was empty may have given numbers away before, and one that was restored may give them away again.
+	// An empty log may have assigned numbers before, and a restored one may assign them again.
 	if before == nil || base.Last == 0 || s.Last < base.Last || took <= 0 {
 		return unknown
 	}
@@ -39,7 +40,8 @@ func (s *State) rates(f *Feed) rates {
 	return r
 }
 
-// lags returns the highest lag of a feed in each of n parts of the last minute, oldest first, negative where not known.
+// lags returns the highest lag of a feed in each of n parts of the last minute, oldest first,
+// negative if unknown.
 func (s *State) lags(name string, n int) []time.Duration {
 	lags := make([]time.Duration, n)
 	for i := range lags {

@@ -7,14 +7,14 @@ import (
 	"github.com/postrider/postrider/admin"
 )
 
-// Report is a frame for programs.
+// Report is a frame as JSON.
 type Report struct {
 	At      time.Time       `json:"at"`
 	Feeds   []FeedReport    `json:"feeds"`
 	Blocked []BlockedReport `json:"blocked"`
 }
 
-// FeedReport is a line of the table of feeds. Rates are null where they are not known.
+// FeedReport is a row of the table of feeds. Unknown rates are null.
 type FeedReport struct {
 	admin.Feed
 	State     string   `json:"state"`
@@ -25,7 +25,7 @@ type FeedReport struct {
 	Delivered *float64 `json:"delivered_per_second"`
 }
 
-// Outage is what is wrong with a feed's destination, or with one name of it.
+// Outage is a problem of a feed's destination, or of one name of it.
 type Outage struct {
 	Name     string    `json:"name"` // empty for the destination as a whole
 	Cause    string    `json:"cause"`
@@ -40,7 +40,7 @@ type BlockedReport struct {
 	Cause string       `json:"cause"`
 }
 
-// Report returns what a frame without height shows.
+// Report returns the content of a frame without height.
 func (s *State) Report() Report {
 	r := Report{At: s.At, Feeds: make([]FeedReport, len(s.Feeds)), Blocked: make([]BlockedReport, len(s.Blocked))}
 	for i := range s.Feeds {

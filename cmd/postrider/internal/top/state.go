@@ -1,5 +1,5 @@
-// Package top draws the screen of "postrider top". It knows neither terminals nor databases: what was seen goes in, lines of
-// text come out.
+// Package top draws the screen of "postrider top". It converts snapshots to lines of text, and
+// depends on neither terminals nor databases.
 package top
 
 import (
@@ -10,24 +10,24 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Snapshot is what one look at a store has found. All times are those of the store's clock.
+// Snapshot is the state of a store. All times are those of the store's clock.
 type Snapshot struct {
 	At      time.Time
-	Last    int64 // the highest number in the log; 0 if it holds nothing
+	Last    int64 // the highest number in the log; 0 if it is empty
 	Feeds   []Feed
-	Inside  string             // the feed that the rest is about; empty: all feeds
+	Inside  string             // the feed that Blocked and Dead belong to; empty: all feeds
 	Blocked []admin.BlockedKey // the oldest
-	Dead    []feeds.Deferred   // the oldest of Inside; none without it
+	Dead    []feeds.Deferred   // the oldest of Inside; none if Inside is empty
 }
 
-// Feed is a feed and what the admin API does not count by itself.
+// Feed is a feed, with figures that need further queries.
 type Feed struct {
 	admin.Feed
 	Retrying int
-	Problems []feeds.Problem // of its destination, that are not over
+	Problems []feeds.Problem // current problems of its destination
 }
 
-// Lag is for how long the oldest message has waited.
+// Lag returns the age of the oldest pending message.
 func (f *Feed) Lag(at time.Time) time.Duration {
 	if f.Oldest.IsZero() {
 		return 0
@@ -35,7 +35,7 @@ func (f *Feed) Lag(at time.Time) time.Duration {
 	return max(0, at.Sub(f.Oldest))
 }
 
-// Standing is how the feed is doing, in a word.
+// Standing returns the state of the feed in a word.
 func (f *Feed) Standing() string {
 	switch {
 	case f.Paused:
@@ -50,29 +50,29 @@ func (f *Feed) Standing() string {
 	return "ok"
 }
 
-// State is all that the screen shows.
+// State is the state of the screen.
 type State struct {
-	Name   string // of what is looked at
+	Name   string // of the database
 	Colour bool
-	Held   bool   // the screen is not refreshed
-	Err    string // why the last look failed
+	Held   bool   // refreshing is paused
+	Err    string // the error of the last query
 	Snapshot
 
 	help     bool
 	selected string // a feed
-	inside   bool   // the selected feed
-	scroll   int    // lines, inside
+	inside   bool   // the selected feed is open
+	scroll   int    // lines, while a feed is open
 	past     []Snapshot
 }
 
-// remembered is how far the history goes back.
+// remembered is the length of the history.
 const remembered = time.Minute
 
-// Add makes a snapshot the newest one.
+// Add sets the newest snapshot.
 func (s *State) Add(n Snapshot) {
 	s.Err = ""
 	s.Snapshot = n
-	// Clocks can be set back.
+	// Drop snapshots from the future too: clocks can be set back.
 	s.past = slices.DeleteFunc(s.past, func(p Snapshot) bool { return n.At.Sub(p.At) > remembered || !p.At.Before(n.At) })
 	s.past = append(s.past, Snapshot{At: n.At, Last: n.Last, Feeds: n.Feeds})
 	if s.index() < 0 {
@@ -83,7 +83,7 @@ func (s *State) Add(n Snapshot) {
 	}
 }
 
-// Wanted returns the feed that the next look is to be about, or "".
+// Wanted returns the feed whose details the next snapshot should have, or "".
 func (s *State) Wanted() string {
 	if s.inside {
 		return s.selected
@@ -95,7 +95,7 @@ func (s *State) index() int {
 	return slices.IndexFunc(s.Feeds, func(f Feed) bool { return f.Name == s.selected })
 }
 
-// Press does what a key stands for. It reports whether that is to leave.
+// Press handles a key. It reports whether to quit.
 func (s *State) Press(k Key) (quit bool) {
 	switch k {
 	case 'q', Interrupt:

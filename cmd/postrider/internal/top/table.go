@@ -1,13 +1,13 @@
 package top
 
-// column is one of a table. Cells are as wide as the widest of them, within limits.
+// column is a column of a table. It is as wide as its widest cell, within limits.
 type column struct {
 	title    string
 	min, max int // a negative max is no limit
 	right    bool
 }
 
-// table lays rows out below their titles.
+// table formats rows below their titles.
 func table(cols []column, rows [][]span) []line {
 	titles := make([]span, len(cols))
 	widths := make([]int, len(cols))

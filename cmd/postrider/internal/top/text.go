@@ -7,10 +7,10 @@ import (
 	"unicode"
 )
 
-// span is a piece of a line, and how a terminal that has colours shows it.
+// span is a part of a line with one style.
 type span struct {
 	text  string
-	style string // a parameter of the escape sequence; empty: as usual
+	style string // a parameter of the escape sequence; empty: none
 }
 
 const (
@@ -24,7 +24,7 @@ const (
 
 type line []span
 
-// render cuts the line to a width.
+// render formats the line, cut to a width.
 func (l line) render(width int, colour bool) string {
 	var b strings.Builder
 	for _, s := range l {
@@ -49,7 +49,7 @@ func (l line) columns() int {
 	return n
 }
 
-// clean replaces what a terminal would obey instead of showing it.
+// clean replaces characters that are not printable, such as those that control a terminal.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -79,7 +79,7 @@ func clip(text string, width int) string {
 	return text
 }
 
-// pad makes a text at least as wide as width, to the right if that is negative.
+// pad pads a text to width, on its left if width is negative.
 func pad(text string, width int) string {
 	if width < 0 {
 		return strings.Repeat(" ", max(0, -width-columns(text))) + text
@@ -95,7 +95,7 @@ func columns(text string) int {
 	return n
 }
 
-// wide are the characters that take two columns of a terminal.
+// wide are the characters that are two columns wide.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x1100, 0x115f, 1}, {0x2e80, 0x303e, 1}, {0x3041, 0xa4cf, 1}, {0xa960, 0xa97c, 1}, {0xac00, 0xd7a3, 1},
@@ -124,10 +124,10 @@ func rate(r float64) string {
 	return fmt.Sprintf("%.0f", r)
 }
 
-// fullBar is the least lag that a bar of full height stands for: less is no news.
+// fullBar is the minimum lag for a bar of full height.
 const fullBar = 5 * time.Second
 
-// sparkline draws one bar for each value, none where it is negative.
+// sparkline draws a bar for each value that is not negative.
 func sparkline(values []time.Duration) string {
 	full := fullBar
 	for _, v := range values {

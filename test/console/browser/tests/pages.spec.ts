@@ -54,5 +54,5 @@ test("another database can be chosen", async ({ page }) => {
 
 test("an unknown page says so", async ({ page }) => {
   await open(page, "no/such/page");
-  await expect(page.getByRole("heading", { name: "There is no such page", level: 1 })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Page not found", level: 1 })).toBeVisible();
 });

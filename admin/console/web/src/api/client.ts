@@ -1,9 +1,9 @@
-// Talks to the daemon: addresses relative to where the console is mounted, problem+json as errors, 401 as "sign in".
+// The HTTP client: addresses relative to the console's prefix, errors as problem+json, 401 as "sign in".
 import { signal } from "@preact/signals";
 import { database } from "../lib/router";
 import type { Me, Role } from "./types";
 
-/** What the daemon says went wrong, and what to do next. */
+/** An error of the server, with the next step. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -15,9 +15,9 @@ export class ApiError extends Error {
   }
 }
 
-/** Who we are; null until the daemon has said so. */
+/** The signed-in user; null until known. */
 export const me = signal<Me | null>(null);
-/** Set when the daemon wants us to sign in. */
+/** Set when the server requires a sign-in. */
 export const signedOut = signal(false);
 
 const ranks: Record<Role, number> = { viewer: 1, operator: 2, admin: 3 };
@@ -51,7 +51,7 @@ async function request<T>(method: string, url: URL, body?: unknown, signal?: Abo
       credentials: "same-origin",
       headers: {
         Accept: "application/json",
-        // The daemon wants it of everything that changes something: other sites cannot send it.
+        // The server requires it for every change: other sites cannot send it.
         ...(method === "GET" ? {} : { "Content-Type": "application/json" }),
       },
       body: body === undefined ? undefined : JSON.stringify(body),
@@ -66,13 +66,13 @@ async function request<T>(method: string, url: URL, body?: unknown, signal?: Abo
   return (await answer.json()) as T;
 }
 
-/** Reads what a failed answer says. */
+/** Parses an error response. */
 export async function problem(answer: Response): Promise<ApiError> {
   try {
     const p = (await answer.json()) as { title?: string; detail?: string; next?: string };
     return new ApiError(answer.status, p.title ?? answer.statusText, p.detail ?? "", p.next);
   } catch {
-    // A proxy in front answers in place of a daemon that is away.
+    // A proxy responds when the server is down.
     const away = answer.status >= 502 && answer.status <= 504;
     return new ApiError(away ? 0 : answer.status, answer.statusText || String(answer.status), "");
   }
@@ -88,7 +88,7 @@ export function send<T>(method: "POST" | "PUT" | "DELETE", path: string, body: u
   return request<T>(method, apiURL(path), body);
 }
 
-/** A request beside the API, such as "auth/session". */
+/** A request outside the API, such as "auth/session". */
 export function beside<T>(method: string, path: string, body?: unknown): Promise<T> {
   return request<T>(method, new URL(path, document.baseURI), body);
 }

@@ -1,4 +1,4 @@
-// What moves: one stream of samples and overviews for the whole console, paused by hand or while nobody looks.
+// The live stream: samples and overviews for the whole console, paused by the user or while the page is hidden.
 import { effect, signal } from "@preact/signals";
 import { database } from "../lib/router";
 import { apiURL, get, me, signedOut } from "./client";
@@ -10,11 +10,11 @@ export type Live = "connecting" | "live" | "reconnecting" | "polling" | "paused"
 export const live = signal<Live>("connecting");
 /** Paused by the user. */
 export const paused = signal(false);
-/** What is wrong now, as last heard. */
+/** The latest overview, with the current problems. */
 export const overview = signal<Overview | null>(null);
 /** The newest sample. */
 export const sample = signal<Sample | null>(null);
-/** Moves whenever lists should be asked for again. */
+/** Changes whenever lists should be refetched. */
 export const pulse = signal(0);
 /** The last rates of each feed, for its spark line. */
 export const history = signal<Map<string, number[]>>(new Map());
@@ -22,7 +22,7 @@ export const history = signal<Map<string, number[]>>(new Map());
 const every = 5_000;
 const kept = 40;
 
-/** Takes an overview that arrived, from the stream or by asking. */
+/** Stores an overview from the stream or from polling. */
 export function take(o: Overview): void {
   overview.value = o;
 }
@@ -33,7 +33,7 @@ function remember(o: Overview): void {
   history.value = next;
 }
 
-/** Begins to follow the daemon; again for every database. */
+/** Starts the stream; called again for every database. */
 export function startLive(): void {
   const hidden = signal(document.hidden);
   document.addEventListener("visibilitychange", () => {
@@ -45,7 +45,7 @@ export function startLive(): void {
   let stop: (() => void) | undefined;
   let at = "";
   let failed = false;
-  // Asks while there is no stream. If that fails too the daemon is away, and we only wait for it.
+  // Poll while there is no stream. If that fails too, the server is down: only wait for it.
   const poll = () =>
     get<Overview>("overview").then(
       (o) => {

@@ -1,4 +1,4 @@
-// Data of a page: asked for when it is needed, again when something changed, and let go of when the page is left.
+// Data of a page: fetched when needed, refetched after changes, and released when the page is left.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { database } from "../lib/router";
 import { ApiError, get, type Query } from "./client";
@@ -17,8 +17,8 @@ function asError(e: unknown): ApiError {
 }
 
 /**
- * GETs a path; null asks nothing. It asks again when path, query or database change, and every few seconds while the
- * console is live, unless still is set. What was there stays while it is asked again, and when that fails.
+ * GETs a path; null fetches nothing. It refetches when path, query or database change, and every few seconds while the
+ * console is live, unless still is set. Previous data stays while it refetches, and when that fails.
  */
 export function useResource<T>(path: string | null, query: Query = {}, still = false): Resource<T> {
   const key = path === null ? null : JSON.stringify([path, query, database.value]);
@@ -29,7 +29,7 @@ export function useResource<T>(path: string | null, query: Query = {}, still = f
 
   useEffect(() => {
     if (key === null || path === null) return;
-    // A slow answer is waited for; only another question replaces it.
+    // Wait for a slow response; only a different request replaces it.
     if (busy.current === key) return;
     busy.current = key;
     const abort = new AbortController();

@@ -1,4 +1,4 @@
-// Server-sent events over fetch. EventSource cannot say why it failed, and forgets its place when it is made anew.
+// Server-sent events over fetch. EventSource does not report errors, and loses its position when it is recreated.
 
 export interface Event {
   type: string;
@@ -6,7 +6,7 @@ export interface Event {
   data: string;
 }
 
-/** Takes text as it arrives and hands out whole events. */
+/** Parses chunks of text into complete events. */
 export class Parser {
   private rest = "";
   private type = "";
@@ -51,12 +51,12 @@ export function backoff(n: number, random = Math.random()): number {
   return Math.min(30_000, 500 * 2 ** Math.min(n, 7)) * (0.75 + random / 2);
 }
 
-/** After this many failures in a row a stream counts as failed. It still tries, less often. */
+/** After this many failures in a row a stream counts as failed. It still retries, less often. */
 export const patience = 3;
-/** Without a byte for so long a stream is taken for dead: the daemon sends a comment more often than that. */
+/** A stream without a byte for so long is dead: the server sends comments more often. */
 const silence = 45_000;
 
-/** Follows a stream until stopped, and takes it up again where it was. */
+/** Follows a stream until stopped, and resumes it after errors. */
 export function follow(o: StreamOptions): () => void {
   let stopped = false;
   let failures = 0;

@@ -1,6 +1,6 @@
-// What the daemon's JSON API answers. Times are RFC 3339 in UTC; an absent field is unknown or does not apply.
-// All addresses below are relative to <prefix>/api/v1. Every request takes ?db=NAME; without it the first database is meant.
-// Errors are application/problem+json: {type, title, status, detail, next?}; "next" is the command or step that helps.
+// Types of the server's JSON API. Times are RFC 3339 in UTC; an absent field is unknown or does not apply.
+// All addresses below are relative to <prefix>/api/v1. Every request takes ?db=NAME; the default is the first database.
+// Errors are application/problem+json: {type, title, status, detail, next?}; "next" is the suggested command or step.
 
 export type Role = "viewer" | "operator" | "admin";
 export type Status = "pending" | "published" | "scheduled" | "retry" | "held" | "waiting" | "dead" | "parked";
@@ -41,7 +41,7 @@ export interface Aside {
   exact: boolean; // false: counted up to 10,000 each, there may be more
 }
 
-/** Something that is wrong now. The console says it in the user's language by kind and params; text is English. */
+/** A current problem. The console translates it by kind and params; text is English. */
 export interface Problem {
   kind:
     | "foreign"
@@ -79,7 +79,7 @@ export interface Overview {
   elsewhere: { database: string; problems: number; worst: Problem }[]; // other databases that need attention
 }
 
-/** GET /series?minutes=15  Arrays of equal length; null where nothing is known. */
+/** GET /series?minutes=15  Arrays of equal length; null if unknown. */
 export interface Series {
   step: number; // seconds
   t: number[]; // Unix seconds
@@ -128,7 +128,7 @@ export interface FeedDetail extends Feed {
   outages: Outage[]; // those that are not over first
 }
 
-/** What is or was wrong with a destination, or with one name of it. */
+/** A current or past problem of a destination, or of one name of it. */
 export interface Outage {
   name: string; // queue, topic, subject or endpoint; empty: all of the destination
   cause: string;
@@ -281,7 +281,7 @@ export interface Step {
   detail?: string;
 }
 
-/** What an action answers. With dry_run nothing was done: count is what would be, sample a few of them. */
+/** The response to an action. With dry_run, count is the number that would be affected, and sample a few of them. */
 export interface Done {
   count: number;
   dry_run: boolean;

@@ -1,9 +1,9 @@
-// What is wrong, in the user's language.
+// Problems in the user's language.
 import type { Problem } from "../api/types";
 import { type Params, translate } from "../i18n";
 import { counted, duration, most, num } from "./format";
 
-/** A problem as a sentence: ours if we know the kind and all it needs is there, else the daemon's. */
+/** A problem as a sentence: translated if the kind and all parameters are known, otherwise the server's text. */
 export function sentence(p: Problem): string {
   const params: Params = { ...p.params, feed: p.feed ?? p.params.feed, consumer: p.consumer ?? p.params.consumer };
   if (typeof p.params.seconds === "number") params.age = duration(p.params.seconds).replaceAll(" ", "\u00a0");

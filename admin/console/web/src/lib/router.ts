@@ -52,7 +52,7 @@ export const place = signal<Place>(here());
 export const path = computed(() => place.value.path);
 export const query = computed(() => place.value.query);
 
-/** The database that is looked at; empty: the first. It is part of every address. */
+/** The selected database; empty: the first. It is part of every address. */
 export const database = computed(() => query.value.get("db") ?? "");
 
 /** A path as an address for href, with the database kept. */

@@ -1,4 +1,4 @@
-// Who has done what, when and why.
+// The audit log.
 import { useState } from "preact/hooks";
 import { usePages, useResource } from "../api/resource";
 import type { AuditEntry, Consumer, Feed } from "../api/types";

@@ -88,7 +88,7 @@ export function ConsumersPage() {
   );
 }
 
-/** How many a consumer has deferred in a status; a link where they can be looked at. */
+/** How many a consumer has deferred in a status; a link if there is a list of them. */
 function Aside({ c, status }: { c: Consumer; status: "retry" | "waiting" | "scheduled" | "parked" | "dead" }) {
   const n = c.aside[status];
   if (n === 0) return <Num n={0} dim />;

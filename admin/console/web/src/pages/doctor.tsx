@@ -1,4 +1,4 @@
-// What a doctor finds, worst first, with why it matters and what to do.
+// Findings of the doctor, worst first, with their reasons and fixes.
 import { useEffect, useState } from "preact/hooks";
 import { useResource } from "../api/resource";
 import type { Checkup } from "../api/types";
@@ -162,7 +162,7 @@ function Group(p: { title: string; findings: Finding[]; tone: Tone; icon: IconNa
   );
 }
 
-/** What helps: commands, with words before them perhaps, a statement, or words alone. */
+/** A fix: a command, possibly after some text, a statement, or text only. */
 function Fix({ text }: { text: string }) {
   if (/^[A-Z]{4,} /.test(text)) return <Statement text={text} />;
   if (!text.includes("postrider ")) return <Advice text={text} />;

@@ -1,4 +1,4 @@
-// Keys whose messages wait behind one that has failed.
+// Keys whose messages wait behind a failed one.
 import { segments, send } from "../api/client";
 import { useResource } from "../api/resource";
 import type { BlockedKey, Done } from "../api/types";
@@ -8,7 +8,7 @@ import { query, setQuery, to } from "../lib/router";
 import { Action, Age, Card, Empty, Icon, Link, Page, Problem, Skeleton, Status, Table, Text } from "../ui";
 import { acts } from "./dead/acts";
 
-/** The daemon returns so many. */
+/** The server's limit. */
 const most = 500;
 const can = ["retry", "skip", "park"] as const;
 

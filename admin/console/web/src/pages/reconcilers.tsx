@@ -1,4 +1,4 @@
-// Reconcilers: they look for messages that should have been sent, and send them.
+// Reconcilers: jobs that find messages that should have been sent, and send them.
 import { segments, send } from "../api/client";
 import { useResource } from "../api/resource";
 import type { Done, Reconciler } from "../api/types";

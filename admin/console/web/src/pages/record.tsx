@@ -1,4 +1,4 @@
-// What was recorded of one action.
+// An audit record.
 import type { AuditEntry } from "../api/types";
 import { known, t } from "../i18n";
 import { diff } from "../lib/diff";
@@ -13,14 +13,14 @@ const tones: [RegExp, Tone][] = [
   [/edit|add/, "accent"],
 ];
 
-/** What was done, as a label. */
+/** The action, as a label. */
 export function What({ action }: { action: string }) {
   const tone = tones.find(([words]) => words.test(action))?.[1] ?? "idle";
   const key = `audit.action.${action.replaceAll(" ", "_")}`;
   return <Badge tone={tone}>{known(key) ? t(key) : action}</Badge>;
 }
 
-/** All that was recorded of an action. */
+/** All details of an audit record. */
 export function Entry({ of: e, onClose }: { of: AuditEntry; onClose: () => void }) {
   const changed = e.before !== undefined || e.after !== undefined;
   return (

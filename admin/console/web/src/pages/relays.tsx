@@ -1,4 +1,4 @@
-// Relays: the processes that carry messages, and what those of this process have counted.
+// Relays: the processes that deliver messages, and the counters of those in this process.
 import { segments } from "../api/client";
 import { useResource } from "../api/resource";
 import type { Relay, RelayStats } from "../api/types";
@@ -70,7 +70,7 @@ export function RelaysPage() {
   );
 }
 
-/** What a relay of this process has counted since it began. */
+/** The counters of a relay of this process. */
 function Counted({ relay, stats: s }: { relay: Relay; stats: RelayStats }) {
   const tone = (n: number, bad: "bad" | "warn") => (n > 0 ? bad : undefined);
   return (

@@ -1,4 +1,4 @@
-// Which page is behind which path.
+// The pages by path.
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { match, navigate } from "../lib/router";
@@ -19,7 +19,7 @@ import { RelaysPage } from "./relays";
 import { ReplayPage, ReplaysPage } from "./replays";
 import { SagaPage, SagasPage } from "./sagas";
 
-/** A page that has another address: people type that of the API. */
+/** A redirect: users type the path of the API. */
 function Moved({ to }: { to: string }) {
   useEffect(() => navigate(to, "replace"), [to]);
   return null;

@@ -1,4 +1,4 @@
-// What the pages of the system share.
+// Shared parts of the system pages.
 import { signal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -10,7 +10,7 @@ import { duration, parseTime, shellWord } from "../lib/format";
 import { database } from "../lib/router";
 import { Badge, type Column, Command, Empty, Icon, type IconName, Link, Problem, Skeleton } from "../ui";
 
-/** Shows what was asked for: grey bars, an error, a word on there being nothing, or the data. */
+/** Shows a resource: a placeholder, an error, an empty state, or the data. */
 export function Loaded<T>(p: {
   of: Resource<T>;
   icon: IconName;
@@ -40,7 +40,7 @@ export function Loaded<T>(p: {
   );
 }
 
-/** Something that is wrong, in the user's language. */
+/** A problem in the user's language. */
 export function troubleText(p: Trouble): string {
   const { seconds } = p.params;
   const params = {
@@ -52,7 +52,7 @@ export function troubleText(p: Trouble): string {
   return translate(`problem.${p.kind}`, params) ?? p.text;
 }
 
-/** All that is wrong with something, each with a link to where it is put right. */
+/** A list of problems, each with a link to the page where it can be fixed. */
 export function Troubles({ of }: { of: Trouble[] }) {
   if (of.length === 0) return null;
   return (
@@ -72,7 +72,7 @@ export function Troubles({ of }: { of: Trouble[] }) {
   );
 }
 
-/** The worst of what is wrong, as a label. */
+/** The worst problem, as a label. */
 export function Health({ paused, problems }: { paused?: boolean; problems: Trouble[] }) {
   const bad = problems.filter((p) => p.kind !== "paused");
   const title = bad.map(troubleText).join("\n");
@@ -94,7 +94,7 @@ export function Health({ paused, problems }: { paused?: boolean; problems: Troub
   );
 }
 
-/** The flags that lead to each database: its name where there are several, else its schema if that is not the usual one. */
+/** The flags that select each database: its name if there are several, otherwise its schema if that is not the default. */
 const leading = signal<Record<string, string[]>>({});
 
 /** A function that builds a command line for this database. Words are quoted where they must be. */
@@ -124,18 +124,18 @@ export function useCommand(): (command: string, words: (string | false | undefin
     ].join(" ");
 }
 
-/** A column with buttons; nobody else than operators sees it. */
+/** A column with buttons, for operators only. */
 export function forOperators<T>(column: Column<T>): Column<T>[] {
   return may("operator") ? [column] : [];
 }
 
-/** Drops the answer of an action that is not about messages, so that nobody is told how many there were. */
+/** Drops the response of an action that is not about messages, so that no count is shown. */
 export async function plain(p: Promise<unknown>): Promise<undefined> {
   await p;
   return undefined;
 }
 
-/** A value once it has stood still for a moment. */
+/** A debounced value. */
 export function useSettled<T>(value: T, ms = 350): T {
   const [settled, set] = useState(value);
   useEffect(() => {
@@ -146,8 +146,8 @@ export function useSettled<T>(value: T, ms = 350): T {
 }
 
 /**
- * For dry runs of what is still being typed: waits a moment, and then only the last call goes on. The others never end;
- * whoever asked for them no longer wants to know.
+ * Debounces dry runs while the user types: after a delay only the last call continues. The others never settle,
+ * because their result is obsolete.
  */
 export function useLast(ms = 350): () => Promise<void> {
   const n = useRef(0);
@@ -159,8 +159,8 @@ export function useLast(ms = 350): () => Promise<void> {
 }
 
 /**
- * Times of a form, such as 1h. They become moments when a dry run is asked for, and stay those: what is done, and what the
- * command says, is what was tried out.
+ * Relative times of a form, such as 1h. A dry run makes them absolute, so that the action and the command use the same
+ * times as the dry run.
  */
 export function useMoments(): { resolve: (...texts: string[]) => void; resolved: (text: string) => string } {
   const [known, set] = useState<Record<string, string>>({});

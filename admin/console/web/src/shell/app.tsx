@@ -1,4 +1,4 @@
-// The whole: who we are, then rail, header and page.
+// The application: sign-in, then rail, header and page.
 import { useEffect, useState } from "preact/hooks";
 import { type ApiError, get, me, signedOut } from "../api/client";
 import type { Me } from "../api/types";
@@ -44,7 +44,7 @@ export function App() {
   useEffect(ask, [database.value]);
   const where = path.value;
   useEffect(() => {
-    // What had the focus may be gone with its page.
+    // The focused element may be gone with its page.
     if (document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true });
   }, [where]);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// The header: which database, is it live, search, and settings.
+// The header: database, live status, search, and settings.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { beside, me, signedOut } from "../api/client";
 import { live, overview, paused } from "../api/live";
@@ -14,7 +14,7 @@ import { setTheme, type Theme, theme } from "./theme";
 
 const mac = /Mac|iPhone|iPad/.test(navigator.platform);
 
-/** Whether what is seen is up to date, and the button that stops it. */
+/** The live status, and the button that pauses updates. */
 function LiveState() {
   const state = live.value;
   const tone = { live: "ok", connecting: "idle", reconnecting: "warn", polling: "info", paused: "idle" }[state];

@@ -10,7 +10,7 @@ import { Dialog } from "../ui/dialog";
 import { Icon, Logo } from "../ui/icon";
 import { Link } from "../ui/page";
 
-/** The pages that there is something behind. */
+/** The pages that the server supports. */
 export function pages(): PageName[] {
   const all = groups.flatMap(([, names]) => names);
   const have = me.value?.pages;

@@ -1,4 +1,4 @@
-// Signing in: with a token, elsewhere, or both.
+// Sign-in with a token, with OIDC, or both.
 import { useEffect, useState } from "preact/hooks";
 import { type ApiError, beside, signedOut } from "../api/client";
 import type { Methods } from "../api/types";

@@ -1,4 +1,4 @@
-// Light or dark: as the system says, unless the user has chosen.
+// Light or dark: the system's preference, unless the user has chosen.
 import { computed, effect, signal } from "@preact/signals";
 
 export type Theme = "auto" | "light" | "dark";
@@ -9,7 +9,7 @@ const query = matchMedia("(prefers-color-scheme: dark)");
 const system = signal(query.matches);
 
 export const theme = signal<Theme>(stored === "light" || stored === "dark" ? stored : "auto");
-/** What is seen now. */
+/** The current theme. */
 export const resolved = computed(() => (theme.value === "auto" ? (system.value ? "dark" : "light") : theme.value));
 
 /** Chooses a theme for now and for later visits. */

@@ -1,4 +1,4 @@
-// Buttons that change something. Each asks why, tries it out where that is possible, and shows the command that does the same.
+// Buttons that change something. Each asks for a reason, makes a dry run if possible, and shows the equivalent command.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, may } from "../api/client";
@@ -19,11 +19,11 @@ export interface ActionProps {
   button: string; // of the button that does it, such as "Pause"
   text?: ComponentChildren; // what will happen
   danger?: boolean;
-  /** Does it; with dryRun it only says what it would do. */
+  /** Performs the action; with dryRun it only returns the effect. */
   run: (why: string, dryRun: boolean) => Promise<Done | undefined>;
   dryRun?: boolean; // the daemon can try it out
   command?: (why: string) => string; // where there is no dry run that tells it
-  /** From this many on the number must be typed. */
+  /** From this number on, the user must type it to confirm. */
   typeFrom?: number;
   reasonRequired?: boolean;
   onDone?: (d: Done | undefined) => void;
@@ -58,7 +58,7 @@ export function ActionDialog(p: ActionProps & { onClose: () => void }) {
 
   const count = plan?.count ?? 0;
   const mustType = p.typeFrom !== undefined && count >= p.typeFrom;
-  // The daemon wants one as well for whatever cannot be undone, and for many.
+  // The server requires one too, for actions that cannot be undone and for several messages.
   const needsReason = p.reasonRequired || p.danger || count > 1;
   const ready =
     !busy &&
@@ -134,7 +134,7 @@ export function ActionDialog(p: ActionProps & { onClose: () => void }) {
   );
 }
 
-/** What would be done. */
+/** The result of the dry run. */
 function Plan({ plan }: { plan: Done }) {
   if (plan.count === 0) return <p class="notice">{t("action.nothing")}</p>;
   return (
@@ -162,13 +162,13 @@ function Plan({ plan }: { plan: Done }) {
   );
 }
 
-/** Puts the reason into a command that has none yet. */
+/** Adds the reason to a command that has none. */
 export function withReason(command: string | undefined, why: string): string | undefined {
   if (!command || !why || / --reason /.test(command)) return command;
   return `${command} --reason '${why.replaceAll("'", "'\\''")}'`;
 }
 
-/** A button that opens an action's dialog. Roles that may not do it do not see it. */
+/** A button that opens an action's dialog. Hidden from roles that may not use it. */
 export function Action(p: ActionProps & { icon?: IconName; role?: Role; label?: string; quiet?: boolean }) {
   const [open, setOpen] = useState(false);
   if (!may(p.role ?? "operator")) return null;

@@ -188,12 +188,12 @@ function Canvas(p: Parameters<typeof Chart>[0]) {
 /** Steps of an axis of counts: 1, 2, 5, 10, 20 … */
 const wholes = Array.from({ length: 12 }, (_, i) => [1, 2, 5].map((n) => n * 10 ** i)).flat();
 
-/** The values that are shown: from nought, with some room above the largest. */
+/** The range of values: from zero, with some room above the largest. */
 export function top(max: number, whole = false): [number, number] {
   return [0, Math.max(whole ? 4 : 0, max > 0 ? max * 1.15 : 1)];
 }
 
-/** Labels, each once: ticks that look the same where numbers are rounded say nothing. */
+/** Labels without duplicates, which rounding can cause. */
 export function once(labels: string[]): string[] {
   return labels.map((l, i) => (l === labels[i - 1] ? "" : l));
 }
@@ -207,7 +207,7 @@ function data(p: Parameters<typeof Chart>[0]): uPlot.AlignedData {
   return [p.t, ...p.lines.map((l) => l.values)] as uPlot.AlignedData;
 }
 
-/** Shows the values under the cursor. Built from text nodes, as all that comes from outside. */
+/** Shows the values under the cursor. Built from text nodes, because the values are untrusted. */
 function tip(u: uPlot, p: Parameters<typeof Chart>[0]): void {
   const float = u.over.querySelector<HTMLElement>(".tip");
   if (!float) return;

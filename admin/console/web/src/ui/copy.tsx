@@ -1,4 +1,4 @@
-// Things to take along: a value, or the command that does the same.
+// Buttons that copy a value or a command.
 import { useState } from "preact/hooks";
 import { t } from "../i18n";
 import { Icon } from "./icon";
@@ -6,7 +6,7 @@ import { Text } from "./text";
 
 async function write(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  // Plain HTTP on another host than this has no clipboard: the old way still works.
+  // There is no clipboard API over plain HTTP on other hosts: fall back to execCommand.
   const area = document.createElement("textarea");
   area.value = text;
   (document.querySelector("dialog[open]") ?? document.body).append(area);

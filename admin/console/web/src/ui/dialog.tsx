@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { t } from "../i18n";
 import { Icon } from "./icon";
 
-/** A dialog that is open as long as it is rendered. The focus goes back to where it was. */
+/** A dialog that is open as long as it is rendered. It returns the focus when it closes. */
 export function Dialog(p: {
   title: string;
   onClose: () => void;
@@ -14,7 +14,7 @@ export function Dialog(p: {
   children: ComponentChildren;
 }) {
   const ref = useRef<HTMLDialogElement>(null);
-  // Before it is painted, so that what is typed at once goes to its first field.
+  // Before it is painted, so that typing right away goes to the first field.
   useLayoutEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     const d = ref.current!;

@@ -1,4 +1,4 @@
-// What a page says when there is nothing, nothing yet, or something went wrong.
+// Empty, loading and error states of pages.
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import type { ApiError } from "../api/client";
@@ -7,7 +7,7 @@ import { Command } from "./copy";
 import { Icon, type IconName } from "./icon";
 import { Text } from "./text";
 
-/** Grey bars in place of what is on its way. */
+/** A placeholder while data loads. */
 export function Skeleton({ rows = 6 }: { rows?: number }) {
   return (
     <div class="skeleton" aria-busy="true" role="status" aria-label={t("load.loading")}>
@@ -18,7 +18,7 @@ export function Skeleton({ rows = 6 }: { rows?: number }) {
   );
 }
 
-/** Says what it means that there is nothing, and what to do. */
+/** An empty state, with an explanation and the next step. */
 export function Empty(p: { icon?: IconName; title: string; tone?: "ok"; children?: ComponentChildren }) {
   return (
     <div class={p.tone === "ok" ? "empty ok" : "empty"}>
@@ -31,7 +31,7 @@ export function Empty(p: { icon?: IconName; title: string; tone?: "ok"; children
   );
 }
 
-/** An error of the daemon, with what helps and another try, unless the question itself was wrong. */
+/** An error of the server, with the next step and a retry button unless the request itself was wrong. */
 export function Problem({ error, retry }: { error: ApiError; retry?: () => void }) {
   const title = error.status === 0 ? t("error.unreachable") : error.status === 403 ? t("error.forbidden") : error.title;
   return (
@@ -73,7 +73,7 @@ interface Toast {
 const toasts = signal<Toast[]>([]);
 let serial = 0;
 
-/** Says something for a few seconds; screen readers read it out. */
+/** Shows a message for a few seconds; screen readers announce it. */
 export function toast(text: string, tone: "ok" | "bad" = "ok"): void {
   const id = ++serial;
   toasts.value = [...toasts.value.slice(-3), { id, text, tone }];

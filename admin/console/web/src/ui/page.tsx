@@ -1,4 +1,4 @@
-// The frame of a page, and the small parts that all pages are made of.
+// The frame of a page, and small components that all pages share.
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { t } from "../i18n";
@@ -137,7 +137,7 @@ export function Tabs<T extends string>(p: {
   );
 }
 
-/** The button below a list that loads more of it; until is the time to which a search has come so far. */
+/** The button below a list that loads more of it; until is the time back to which a search has come. */
 export function Pager(p: { shown: number; more?: () => void; busy?: boolean; until?: string }) {
   return (
     <div class="pager">
@@ -152,7 +152,7 @@ export function Pager(p: { shown: number; more?: () => void; busy?: boolean; unt
   );
 }
 
-/** How far something has come. */
+/** A progress bar. */
 export function Progress({
   value,
   max,

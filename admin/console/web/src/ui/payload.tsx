@@ -9,7 +9,7 @@ import { Empty } from "./feedback";
 import { Icon } from "./icon";
 import { Text } from "./text";
 
-/** Above this many characters colours cost more than they help. */
+/** Above this many characters, highlighting is too slow. */
 const colourful = 200_000;
 
 /** JSON in colours. */
@@ -33,7 +33,7 @@ export function Json({ text }: { text: string }) {
   );
 }
 
-/** A payload: in colours or raw, with what was hidden and cut off said. */
+/** A payload, highlighted or raw, with notes about redacted and truncated parts. */
 export function Payload({ value }: { value: Data }) {
   const [raw, setRaw] = useState(false);
   if (value.hidden)

@@ -1,4 +1,4 @@
-// A line without axes: is it going up or down?
+// A sparkline.
 
 /** Draws the last values as a small line. The label is what screen readers hear. */
 export function Spark({

@@ -45,7 +45,7 @@ export function Table<T>(p: {
     p.onSelect(next);
   };
 
-  // The list that was drawn last has the keys.
+  // The list that was rendered last receives the keys.
   const state = useRef({ rows, at, open, toggle, id: p.id });
   state.current = { rows, at, open, toggle, id: p.id };
   useEffect(

@@ -1,4 +1,4 @@
-// Values from outside, as text only. Characters that hide or turn around others are shown, not obeyed.
+// Values from outside, as text only. Characters that hide or reorder others are marked.
 import type { ComponentChildren } from "preact";
 
 // Controls but tab and line feed, bidi controls, zero-width characters, line separators, tags, lone surrogates.

@@ -58,7 +58,7 @@ export function Rate({ n }: { n: number | null }) {
   );
 }
 
-/** A number that may be a guess. */
+/** A number that may be an estimate. */
 export function Guess({ value, dim }: { value: Estimate; dim?: boolean }) {
   return (
     <span class={dim && value.n === 0 ? "num faint" : "num"} title={value.exact ? undefined : t("value.estimate")}>

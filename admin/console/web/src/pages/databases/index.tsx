@@ -1,4 +1,4 @@
-// Databases: how they are, and what may become a problem.
+// Databases: health and capacity.
 import { useState } from "preact/hooks";
 import { useResource } from "../../api/resource";
 import type { Vitals } from "../../api/types";
@@ -9,7 +9,7 @@ import { Loaded } from "../system";
 import { Ring } from "./ring";
 import { Scale } from "./scale";
 
-// From where on the doctor speaks of a warning, and of a problem.
+// The doctor's thresholds of warnings and problems.
 const transaction: [number, number] = [300, 3600];
 const connections = 0.8;
 const wal = 2 ** 30;

@@ -1,11 +1,11 @@
-// What can be done to a message that is deferred, and by whom.
+// Actions on deferred messages, and the roles that may use them.
 import { send } from "../../api/client";
 import type { Done, Filter, Role, Status } from "../../api/types";
 import type { IconName } from "../../ui";
 
 export type Act = "retry" | "skip" | "park" | "discard";
 
-/** Of each act: its icon, the least role, and the statuses it can be done to. */
+/** For each action: its icon, the lowest role, and the statuses it applies to. */
 export const acts: Record<Act, { icon: IconName; role: Role; from: Status[] }> = {
   retry: { icon: "retry", role: "operator", from: ["dead", "parked", "retry", "held"] },
   skip: { icon: "skip", role: "operator", from: ["dead", "retry", "held"] },
@@ -13,7 +13,7 @@ export const acts: Record<Act, { icon: IconName; role: Role; from: Status[] }> =
   discard: { icon: "trash", role: "admin", from: ["dead", "parked"] },
 };
 
-/** Does something to all that match; with dryRun it only says to which. */
+/** Applies an action to all matching messages; with dryRun it only returns which. */
 export function act(what: Act, filter: Filter, why: string, dryRun: boolean, rate?: number): Promise<Done> {
   return send<Done>("POST", "dead/act", {
     act: what,
@@ -25,7 +25,7 @@ export function act(what: Act, filter: Filter, why: string, dryRun: boolean, rat
   });
 }
 
-/** Does something to each of some messages, one after the other. */
+/** Applies an action to selected messages, one after the other. */
 export async function actOnEach(what: Act, which: { feed: string; id: string }[], why: string): Promise<Done> {
   let count = 0;
   let command = "";

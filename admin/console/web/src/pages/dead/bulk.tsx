@@ -1,4 +1,4 @@
-// One decision for many dead letters: first what it would do, then why, then it is done.
+// Acts on many dead letters: first a dry run, then the reason, then the action.
 import { useState } from "preact/hooks";
 import { may } from "../../api/client";
 import type { DeadRow, Done, Filter } from "../../api/types";
@@ -7,7 +7,7 @@ import { globals, shellWord } from "../../lib/format";
 import { ActionDialog, Field, Icon } from "../../ui";
 import { type Act, act, actOnEach, acts } from "./acts";
 
-/** From this many on, discarding wants the number typed. */
+/** From this number on, the user must type it to discard. */
 const many = 2;
 
 const verbs: Record<Act, string> = {
@@ -17,7 +17,7 @@ const verbs: Record<Act, string> = {
   park: "keys park",
 };
 
-/** The command for messages that were chosen one by one. Only keys can be skipped or parked there. */
+/** The command for individually selected messages. The command line can only skip or park keys. */
 function commandFor(what: Act, rows: DeadRow[], why: string, like: string): string {
   const which = what === "retry" || what === "discard" ? rows.map((r) => r.id) : rows.flatMap((r) => r.key ?? []);
   const words = [...new Set(which)].map(shellWord);
@@ -36,7 +36,7 @@ export function BulkDialog(p: {
   const perSecond = Math.max(0, Math.floor(Number(rate) || 0));
   const rows = p.rows?.filter((r) => acts[what].from.includes(r.status));
 
-  // A filter may name states to which the act cannot be done: it is asked only for the others.
+  // The filter may include statuses that the action does not apply to: leave them out.
   const filter: Filter = p.filter.statuses
     ? { ...p.filter, statuses: p.filter.statuses.filter((s) => acts[what].from.includes(s)) }
     : p.filter;

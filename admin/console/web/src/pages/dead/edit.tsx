@@ -1,4 +1,4 @@
-// Changes a dead or parked message and sends it. What is not changed is not sent to the daemon, and stays as it is.
+// Changes a dead or parked message and sends it. Only changed fields are sent to the server.
 import { useState } from "preact/hooks";
 import { segments, send } from "../../api/client";
 import type { Done, Message } from "../../api/types";
@@ -12,7 +12,7 @@ import { headerLines, parseHeaders } from "./headers";
 function Changes({ before, after }: { before: string; after: string }) {
   const all = diff(before, after);
   if (!all.some((c) => c.sign !== " ")) return <p class="muted">{t("dead.edit.nochanges")}</p>;
-  // Three lines around each change are enough to know where it is.
+  // Show three lines of context around each change.
   const near = all.map((_, i) => all.slice(Math.max(0, i - 3), i + 4).some((c) => c.sign !== " "));
   return (
     <pre class="diff">

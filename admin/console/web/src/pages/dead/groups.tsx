@@ -1,4 +1,4 @@
-// Dead letters by error: usually one cause has killed most of them.
+// Dead letters grouped by error: most of them usually have the same cause.
 import type { Groups } from "../../api/types";
 import { t } from "../../i18n";
 import { num } from "../../lib/format";

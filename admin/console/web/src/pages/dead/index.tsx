@@ -1,4 +1,4 @@
-// Messages that failed for the last time: by error, one by one, and what to do with many.
+// Dead letters: grouped by error, as a list, and bulk actions.
 import { useEffect, useState } from "preact/hooks";
 import { may, type Query, segments } from "../../api/client";
 import { usePages, useResource } from "../../api/resource";
@@ -35,7 +35,7 @@ function asked(): Record<Name, string> {
   return Object.fromEntries(fields.map((f) => [f, query.value.get(f) ?? ""])) as Record<Name, string>;
 }
 
-/** The same choice as a filter of actions. */
+/** The same selection as a filter for actions. */
 export function filterOf(q: Record<Name, string>): Filter {
   const f: Filter = {};
   const feed = q.consumer ? `inbox/${q.consumer}` : q.feed;

@@ -1,4 +1,4 @@
-// How far a replay that was started here has come.
+// Progress of a replay that was started here.
 import { useEffect } from "preact/hooks";
 import { segments } from "../../api/client";
 import { useResource } from "../../api/resource";

@@ -1,4 +1,4 @@
-// What can be done to a feed.
+// Actions on feeds.
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, segments, send } from "../../api/client";
 import type { Done, Feed } from "../../api/types";
@@ -8,10 +8,10 @@ import { navigate } from "../../lib/router";
 import { Action, Check, Field, Icon, Tabs } from "../../ui";
 import { plain, useCommand, useLast, useMoments } from "../system";
 
-// Rewinding, adding and removing are for those who look after the whole.
+// Rewinding, adding and removing are for admins.
 const admin = { role: "admin" } as const;
 
-/** Pauses a feed, or lets it go on. */
+/** Pauses or resumes a feed. */
 export function PauseFeed({ feed, quiet, onDone }: { feed: Feed; quiet?: boolean; onDone: () => void }) {
   const command = useCommand();
   const act = feed.paused ? "resume" : "pause";
@@ -29,7 +29,7 @@ export function PauseFeed({ feed, quiet, onDone }: { feed: Feed; quiet?: boolean
   );
 }
 
-/** Makes a feed begin anew at an earlier place. */
+/** Moves a feed back to an earlier position. */
 export function RewindFeed({ name, onDone }: { name: string; onDone: () => void }) {
   const command = useCommand();
   const [by, setBy] = useState<"time" | "message">("time");
@@ -123,7 +123,7 @@ export function AddFeed({ onDone }: { onDone: () => void }) {
   );
 }
 
-/** Forgets a feed. */
+/** Removes a feed. */
 export function RemoveFeed({ name }: { name: string }) {
   const command = useCommand();
   return (
@@ -144,7 +144,7 @@ export function RemoveFeed({ name }: { name: string }) {
   );
 }
 
-/** How many messages a feed would take with it. */
+/** How many messages would be lost with the feed. */
 function Lost({ name }: { name: string }) {
   const [n, set] = useState<number>();
   useEffect(() => {

@@ -9,7 +9,7 @@ import { Health, Loaded, ranges, Troubles } from "../system";
 import { PauseFeed, RemoveFeed, RewindFeed } from "./actions";
 import { Lanes } from "./lanes";
 
-/** A feed: its lanes, who holds them, and how far it has come. */
+/** A feed: its lanes with their owners and positions. */
 export function FeedPage({ name }: { name: string }) {
   const feed = useResource<FeedDetail>(`feeds/${segments(name)}`);
   const f = feed.data;
@@ -160,7 +160,7 @@ export function RelayName({ of }: { of: Relay }) {
   );
 }
 
-/** When a relay was last heard; in colour when its lease is over. */
+/** The last heartbeat of a relay, coloured if its lease has expired. */
 export function Heard({ of }: { of: Relay }) {
   const over = Date.parse(of.until) < now.value;
   return (

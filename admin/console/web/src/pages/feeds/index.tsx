@@ -1,3 +1,3 @@
-// Feeds: readers of the log, each with its own place in it.
+// Feeds: readers of the log, each with its own position.
 export { FeedPage } from "./feed";
 export { FeedsPage } from "./list";

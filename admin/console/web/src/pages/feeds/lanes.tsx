@@ -6,14 +6,14 @@ import { absolute, duration, now, num, short } from "../../lib/format";
 import { query, setQuery } from "../../lib/router";
 import { Age, Card, Facts, Guess, Icon, Num, Table, Tabs, Text, Time } from "../../ui";
 
-/** How late a lane is: 0 nothing waits, then below 2 s, 10 s and a minute, and 4 above. */
+/** The lag of a lane: 0 none waiting, then below 2 s, 10 s and a minute, and 4 above. */
 export function heat(lane: Lane, at: number): number {
   if (!lane.oldest || lane.pending.n === 0) return 0;
   const age = (at - Date.parse(lane.oldest)) / 1000;
   return age < 2 ? 1 : age < 10 ? 2 : age < 60 ? 3 : 4;
 }
 
-/** Relays get letters and colours in the order of their names, so that both stay the same from one look to the next. */
+/** Relays get letters and colours in the order of their names, so that both stay the same between updates. */
 export function marks(lanes: Lane[], members: Relay[]): Map<string, number> {
   const names = new Set([...members.map((m) => m.name), ...lanes.flatMap((l) => (l.holder ? [l.holder] : []))]);
   return new Map([...names].sort().map((name, i) => [name, i]));
@@ -21,7 +21,7 @@ export function marks(lanes: Lane[], members: Relay[]): Map<string, number> {
 
 const letter = (i: number) => (i < 26 ? String.fromCharCode(65 + i) : String(i + 1));
 
-/** The lanes. Those of a paused feed are held by nobody, and that is as it should be. */
+/** The lanes. Those of a paused feed have no owner, which is not a problem. */
 export function Lanes({ lanes, members, paused }: { lanes: Lane[]; members: Relay[]; paused: boolean }) {
   const [chosen, choose] = useState<number | null>(null);
   const [lit, light] = useState<string | null>(null);

@@ -95,7 +95,7 @@ export function FeedsPage() {
   );
 }
 
-/** A number that leads somewhere unless it is zero. */
+/** A number with a link unless it is zero. */
 function Some({ n, to }: { n: number; to: string }) {
   if (n === 0) return <Num n={0} dim />;
   return (

@@ -1,4 +1,4 @@
-// The whole way of one message.
+// The complete history of a message.
 import { useState } from "preact/hooks";
 import { me, segments } from "../../api/client";
 import { useResource } from "../../api/resource";
@@ -87,7 +87,7 @@ function Details({ j }: { j: Journey }) {
   );
 }
 
-/** The log keeps what was enqueued: says so where something else was delivered. */
+/** A note if the delivered message was edited: the log keeps the original. */
 function Edited({ records }: { records: AuditEntry[] }) {
   const [open, setOpen] = useState(false);
   const edits = records.filter((r) => r.action === "edit");

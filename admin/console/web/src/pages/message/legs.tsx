@@ -1,4 +1,4 @@
-// Where a message stands on the way to each feed and consumer, and what can be done about it.
+// The status of a message for each feed and consumer, with actions.
 import { useState } from "preact/hooks";
 import { may, send } from "../../api/client";
 import type { Done, Journey, Leg } from "../../api/types";

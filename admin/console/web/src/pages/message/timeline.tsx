@@ -1,4 +1,4 @@
-// The way of a message, drawn as a line from its row to each consumer.
+// The timeline of a message, from its row to each consumer.
 import type { Step } from "../../api/types";
 import { lang, t } from "../../i18n";
 import { duration, now } from "../../lib/format";

@@ -1,4 +1,4 @@
-// The log: search, or watch what comes.
+// The log: search, or follow new messages.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Query } from "../../api/client";
 import { usePages, useResource } from "../../api/resource";
@@ -13,7 +13,7 @@ const fields = ["key", "type", "topic", "tenant", "id", "status", "feed", "since
 type Name = (typeof fields)[number];
 const states: StatusName[] = ["pending", "published", "scheduled", "retry", "held", "waiting", "dead", "parked"];
 
-/** What the address asks for, as the API wants it. */
+/** The query of the page's address, for the API. */
 function asked(tail: boolean): Query {
   const q: Query = {};
   for (const f of fields) {
@@ -24,7 +24,7 @@ function asked(tail: boolean): Query {
   return q;
 }
 
-/** Durations such as 2h are times when they are asked, not when the address was written. */
+/** Durations such as 2h are relative to the time of the request. */
 function times(wanted: Query): Query {
   const q = { ...wanted };
   for (const f of ["since", "until"] as const) if (q[f]) q[f] = parseTime(String(q[f]), Date.now()) || undefined;

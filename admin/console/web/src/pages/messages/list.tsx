@@ -51,7 +51,7 @@ export function MessagesTable({ rows, fresh }: { rows: LogRow[]; fresh?: Set<str
 /** How many rows of the tail are kept. */
 const kept = 200;
 
-/** Puts rows that came on top of the others; one that came again says what has become of it, and stays where it is. */
+/** Adds new rows on top. A row that arrives again updates its status in place. */
 function merged(came: LogRow[], old: LogRow[]): LogRow[] {
   const latest = new Map(came.map((r) => [r.seq, r]));
   const known = new Set(old.map((r) => r.seq));
@@ -59,7 +59,7 @@ function merged(came: LogRow[], old: LogRow[]): LogRow[] {
   return [...fresh, ...old.map((r) => latest.get(r.seq) ?? r)].slice(0, kept);
 }
 
-/** The log as it grows, newest on top. While paused what comes is kept aside; while nobody looks nothing is asked. */
+/** The log as it grows, newest on top. While paused, new rows are buffered; while the page is hidden, nothing is fetched. */
 export function Tail({ query }: { query: Query }) {
   const [rows, setRows] = useState<LogRow[]>([]);
   const [held, setHeld] = useState<LogRow[]>([]);
@@ -77,7 +77,7 @@ export function Tail({ query }: { query: Query }) {
   }, []);
   useEffect(() => {
     if (hidden) return;
-    // Rows are drawn a few times a second at most, however many come.
+    // Render at most a few times a second.
     let waiting: LogRow[] = [];
     const timer = setInterval(() => {
       if (waiting.length === 0) return;

@@ -1,4 +1,4 @@
-// Four charts with one cursor. The past comes once; samples are added as they arrive.
+// Four charts with one cursor. The history is fetched once; samples are added as they arrive.
 import { useMemo, useRef } from "preact/hooks";
 import { live, sample } from "../../api/live";
 import { useResource } from "../../api/resource";
@@ -12,7 +12,7 @@ const windows = { "15": "overview.15m", "60": "overview.1h", "1440": "overview.2
 type Window = keyof typeof windows;
 const names = ["enqueued", "published", "failed", "pending", "oldest", "p50", "p95", "p99"] as const;
 
-/** Adds a sample to a series that is as fine as samples are, and forgets what is older than the window. */
+/** Adds a sample to a series that is as fine as samples are, and drops those older than the window. */
 export function extend(s: Series, added: readonly Sample[], minutes: number): Series {
   const last = s.t[s.t.length - 1] ?? 0;
   const news = added.filter((x) => x.t > last);

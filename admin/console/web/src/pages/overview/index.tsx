@@ -1,4 +1,4 @@
-// What is wrong now, and how it goes.
+// Current problems, rates and feeds.
 import { overview } from "../../api/live";
 import { useResource } from "../../api/resource";
 import type { Overview, Problem as Trouble } from "../../api/types";
@@ -24,7 +24,7 @@ import { useCommand } from "../system";
 import { Charts } from "./charts";
 import { ConsumersTable, FeedsTable } from "./tables";
 
-/** One thing that is wrong: the sentence, the button that helps, and the command. */
+/** A problem: the sentence, a button to fix it, and the command. */
 function TroubleRow({ p }: { p: Trouble }) {
   const key = `overview.help.${p.kind.replace("consumer_", "")}`;
   return (

@@ -21,7 +21,7 @@ export function ReplayState({ value }: { value: Replay["state"] }) {
   );
 }
 
-/** How far a job has come: delivered, and those that failed again. */
+/** Progress of a job: delivered messages, and those that failed again. */
 export function Bar({ of: r }: { of: Replay }) {
   const settled = r.delivered + r.failed;
   return (
@@ -44,7 +44,7 @@ export function Bar({ of: r }: { of: Replay }) {
 
 const parts: (keyof Filter)[] = ["type", "topic", "key", "tenant", "error", "id"];
 
-/** Which messages a filter chooses. */
+/** A description of a filter. */
 export function Chosen({ of: f }: { of: Filter }) {
   return (
     <span class="sys-chosen">

@@ -9,7 +9,7 @@ import { Loaded, useCommand } from "../system";
 import { Speed } from "./list";
 import { Bar, Chosen, ReplayActions, ReplayState } from "./parts";
 
-/** A replay and how far it has come. */
+/** A replay and its progress. */
 export function ReplayPage({ id }: { id: string }) {
   const replay = useResource<Replay>(`replays/${segments(id)}`);
   const command = useCommand();

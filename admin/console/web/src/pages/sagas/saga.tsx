@@ -121,7 +121,7 @@ export function SagaPage({ name, id }: { name: string; id: string }) {
   );
 }
 
-/** The step that somebody who comes here wants to see. */
+/** The step to show first. */
 function worst(s: Saga): SagaStep | undefined {
   return (
     s.steps.find((x) => x.state === "stuck") ??
@@ -180,7 +180,7 @@ function Step({ saga, step, onDone }: { saga: Saga; step: SagaStep; onDone: () =
   );
 }
 
-/** A button that does something to a saga or to one of its steps; absent where the saga's status does not allow it. */
+/** A button for an action on a saga or a step; absent if the saga's status does not allow it. */
 function Do({
   act,
   saga,

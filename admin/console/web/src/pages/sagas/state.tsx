@@ -5,7 +5,7 @@ import { Badge, type IconName, type Tone } from "../../ui";
 
 export type SagaStatus = SagaRow["status"];
 
-/** In the order of the tabs: what needs somebody comes first. */
+/** In the order of the tabs: what needs attention first. */
 export const statuses: SagaStatus[] = ["stuck", "running", "waiting", "compensating", "completed", "compensated"];
 
 const looks: Record<SagaStatus, [Tone, IconName]> = {
@@ -39,7 +39,7 @@ const steps: Record<string, [Tone, IconName]> = {
   undone: ["idle", "replays"],
 };
 
-/** Colour and shape of a step. One that is ready and has failed before is about to be tried again. */
+/** Colour and shape of a step. A ready step that has failed before is about to be retried. */
 export function stepLook(s: SagaStep): [Tone, IconName] {
   if (s.state === "ready" && s.attempts > 0) return ["warn", "retry"];
   return steps[s.state] ?? ["idle", "dot"];

@@ -7,38 +7,39 @@ import (
 	"time"
 )
 
-// Trend is whether one figure stayed flat in the part of the run that counts.
+// Trend is the development of one figure in the evaluated part of the run.
 type Trend struct {
 	Name   string  `json:"name"`
 	Unit   string  `json:"unit"`
-	From   float64 `json:"from"`   // seconds at which the part begins
+	From   float64 `json:"from"`   // start of the part, in seconds
 	Median float64 `json:"median"` // in that part
-	Growth float64 `json:"growth"` // from its begin to its end, by the line through its samples
-	Limit  float64 `json:"limit"`  // what it may grow: a share of what it was at the begin, and an allowance
+	Growth float64 `json:"growth"` // over the part, along the line through its samples
+	Limit  float64 `json:"limit"`  // maximum growth: a share of the value at the start, plus an allowance
 	Flat   bool    `json:"flat"`
-	Why    string  `json:"why,omitempty"` // it was not judged
+	Why    string  `json:"why,omitempty"` // why it was not evaluated
 }
 
-// series is a figure of the samples, and how far it may grow.
+// series is a figure of the samples, with limits for its growth.
 type series struct {
 	name, unit string
 	value      func(*SoakSample) float64
-	share      float64       // of what it is at the begin
+	share      float64       // of the value at the start
 	allowance  float64       // on top
-	settles    time.Duration // how long it takes to be filled for the first time
+	settles    time.Duration // time until it is filled for the first time
 	kind       seriesKind
 }
 
-// seriesKind is what a figure is about.
+// seriesKind is what a figure depends on.
 type seriesKind int
 
 const (
 	ours    seriesKind = iota
-	latency            // of ours, and the machine's: judged if the machine has been as fast all the time
-	machine            // nothing of ours: not judged, but latencies are judged by it
+	latency            // also depends on the machine: evaluated only if the machine has not become slower
+	machine            // of the machine only: not evaluated, but decides about latencies
 )
 
-// soakSeries are the figures that are judged. Memory may grow by a tenth and 16 MB, because a garbage collector lets it wander.
+// soakSeries returns the figures with their limits. Memory may grow by a tenth and 16 MB, because
+// garbage collection makes it fluctuate.
 func soakSeries(plan *SoakPlan) []series {
 	const mb = 1 << 20
 	ring := plan.Ring()
@@ -59,23 +60,24 @@ func soakSeries(plan *SoakPlan) []series {
 	}
 }
 
-// ledgerKept is for how long old rows of the ledger are kept, and how long it may take until they are removed.
+// ledgerKept is the retention of old rows of the ledger, including the time until they are removed.
 const ledgerKept = 12 * time.Minute
 
-// fewest is how many samples a line needs.
+// fewest is the minimum number of samples for a line.
 const fewest = 8
 
-// judge compares the second half of the samples with the limits, or what is left of it once a table has been filled for the first time.
-func (r *SoakResult) judge(plan *SoakPlan) {
+// evaluate compares the growth in the second half of the samples with the limits. For a table it
+// starts later if the table has not been filled by then.
+func (r *SoakResult) evaluate(plan *SoakPlan) {
 	r.Flat = r.Missing == 0
 	r.Trends = nil
-	slower := false // the machine, which comes first
+	slower := false // set by the first series
 	for _, s := range soakSeries(plan) {
 		from := max(plan.For/2, s.settles).Seconds()
 		at := slices.IndexFunc(r.Samples, func(x SoakSample) bool { return x.At >= from })
 		t := Trend{Name: s.name, Unit: s.unit, From: rounded(from, 1)}
 		if at < 0 || len(r.Samples)-at < fewest {
-			t.Why = fmt.Sprintf("not judged: it is filled after %s, and the run was too short", s.settles)
+			t.Why = fmt.Sprintf("not evaluated: it is filled after %s, and the run was too short", s.settles)
 			r.Trends = append(r.Trends, t)
 			continue
 		}
@@ -87,7 +89,7 @@ func (r *SoakResult) judge(plan *SoakPlan) {
 			slower = true
 			t.Why = fmt.Sprintf("it has become slower, by %s at a median of %s", t.Amount(t.Growth), t.Amount(t.Median))
 		case s.kind == latency && slower:
-			t.Why = fmt.Sprintf("not judged, for the machine: by %s at a median of %s", t.Amount(t.Growth), t.Amount(t.Median))
+			t.Why = fmt.Sprintf("not evaluated, because the machine was slower: by %s at a median of %s", t.Amount(t.Growth), t.Amount(t.Median))
 		default:
 			r.Flat = r.Flat && t.Flat
 		}
@@ -95,8 +97,9 @@ func (r *SoakResult) judge(plan *SoakPlan) {
 	}
 }
 
-// growth is the median of a figure, and how much its line rises over all samples. The slope of that line is the median of the slopes
-// between all pairs of samples: single bad ones do not bend it.
+// growth returns the median of a figure, and its growth along a line through all samples. The slope
+// of the line is the median of the slopes between all pairs of samples, so outliers do not affect
+// it.
 func growth(samples []SoakSample, value func(*SoakSample) float64) (middle, rise float64) {
 	values := make([]float64, len(samples))
 	var slopes []float64
@@ -110,7 +113,7 @@ func growth(samples []SoakSample, value func(*SoakSample) float64) (middle, rise
 	return rounded(median(values), 3), rounded(median(slopes)*span, 3)
 }
 
-// Faults says what is not as it should be.
+// Faults returns all missing effects and limits exceeded.
 func (r *SoakResult) Faults() (faults []string) {
 	if r.Missing > 0 {
 		faults = append(faults, fmt.Sprintf("%d messages have had no effect", r.Missing))
@@ -139,23 +142,23 @@ func (r SoakResult) Table() [][]string {
 			rows = append(rows, []string{t.Name, "-", "-", "-", t.Why})
 			continue
 		}
-		verdict := "flat"
+		result := "flat"
 		if !t.Flat {
-			verdict = "GROWS"
+			result = "GROWS"
 		}
-		rows = append(rows, []string{t.Name, amount(t.Median, t.Unit), amount(t.Growth, t.Unit), amount(t.Limit, t.Unit), verdict})
+		rows = append(rows, []string{t.Name, amount(t.Median, t.Unit), amount(t.Growth, t.Unit), amount(t.Limit, t.Unit), result})
 	}
-	verdict := "flat"
+	result := "flat"
 	if !r.Flat {
-		verdict = "NOT FLAT"
+		result = "NOT FLAT"
 	}
-	return append(rows, []string{}, []string{"verdict", verdict})
+	return append(rows, []string{}, []string{"verdict", result})
 }
 
-// Amount writes one of the trend's figures with its unit.
+// Amount formats a figure of the trend with its unit.
 func (t *Trend) Amount(v float64) string { return amount(v, t.Unit) }
 
-// amount writes a figure with its unit.
+// amount formats a figure with its unit.
 func amount(v float64, unit string) string {
 	if unit == "bytes" {
 		return millis(v/(1<<20)) + " MiB"

@@ -11,19 +11,19 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// limits are from where on something is worth a word.
+// limits are the thresholds of findings.
 type limits struct {
-	check          time.Duration // longest check
+	check          time.Duration // timeout of a check
 	transaction    time.Duration // age of an open transaction,
 	prepared       time.Duration // or of a prepared one,
-	oldTransaction time.Duration // and from where on it is a problem
+	oldTransaction time.Duration // or of either, from which it is a problem
 	clock          time.Duration // difference between clocks
 	connections    float64       // share of max_connections
 	walBytes       int64         // that a replication slot keeps
-	deadTuples     int64         // of a table, and more than half of it
+	deadTuples     int64         // dead rows of a table that are also more than half of its rows
 	slotAge        int64         // transactions since a slot was last frozen
-	expiredKeys    int64         // deduplication keys whose time is over
-	overdue        time.Duration // of a message that was deferred
+	expiredKeys    int64         // expired deduplication keys
+	overdue        time.Duration // of a deferred message
 	idle           time.Duration // time without a new message
 }
 
@@ -36,30 +36,31 @@ var standard = limits{
 	connections:    0.8,
 	walBytes:       1 << 30,
 	deadTuples:     10_000,
-	slotAge:        100_000_000, // half of what the server waits for by default
-	expiredKeys:    1_000_000,   // what relays delete in one round
+	slotAge:        100_000_000, // half of the server's default autovacuum_freeze_max_age
+	expiredKeys:    1_000_000,   // as many as relays delete in one round
 	overdue:        time.Minute,
 	idle:           7 * 24 * time.Hour,
 }
 
-// patient is a database under examination.
-type patient struct {
+// target is a database to examine.
+type target struct {
 	Database
 	limits limits
 	now    func() time.Time
-	tx     pgx.Tx // of the check that runs
+	tx     pgx.Tx // of the current check
 }
 
-func newPatient(d Database) *patient { return &patient{Database: d, limits: standard, now: time.Now} }
+func newTarget(d Database) *target { return &target{Database: d, limits: standard, now: time.Now} }
 
-// check is one question to a database.
+// check is a named check of a database.
 type check struct {
 	name string
-	ask  func(context.Context, *patient) ([]Finding, error)
+	ask  func(context.Context, *target) ([]Finding, error)
 }
 
-// examine asks everything that can be asked: without a connection nothing, without the tables little.
-func (p *patient) examine(ctx context.Context) []Finding {
+// examine runs all checks that are possible: none without a connection, and only those of the
+// server without the tables.
+func (p *target) examine(ctx context.Context) []Finding {
 	findings, ok := p.ask(ctx, check{"connection", askConnection})
 	if !ok {
 		return findings
@@ -81,14 +82,15 @@ func (p *patient) examine(ctx context.Context) []Finding {
 	return findings
 }
 
-// ask runs one check, within its time, and reports whether it found nothing. That a check cannot be made is a finding.
-func (p *patient) ask(ctx context.Context, c check) (findings []Finding, ok bool) {
+// ask runs a check with a time limit, and reports whether it found nothing. A failed check is a
+// finding.
+func (p *target) ask(ctx context.Context, c check) (findings []Finding, ok bool) {
 	limited, cancel := context.WithTimeout(ctx, p.limits.check)
 	defer cancel()
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(limited, p.Pool, options, func(tx pgx.Tx) error {
 		p.tx = tx
-		// The log is asked by its indexes, whatever the statistics say.
+		// Use the indexes of the log whatever the statistics say.
 		_, err := tx.Exec(limited, "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off",
 			pgx.QueryExecModeSimpleProtocol)
 		if err == nil {
@@ -100,7 +102,7 @@ func (p *patient) ask(ctx context.Context, c check) (findings []Finding, ok bool
 		findings = append(findings, failure(c.name, err, p.limits.check))
 	}
 	if len(findings) == 0 {
-		return []Finding{{Check: c.name, Severity: OK, Subject: p.Name, Finding: "nothing found"}}, true
+		return []Finding{{Check: c.name, Severity: OK, Subject: p.Name, Finding: "no problems found"}}, true
 	}
 	for i := range findings {
 		findings[i].Check, findings[i].Subject = c.name, p.Name
@@ -108,36 +110,36 @@ func (p *patient) ask(ctx context.Context, c check) (findings []Finding, ok bool
 	return findings, false
 }
 
-// failure is the finding that a check could not be made.
+// failure returns the finding for a failed check.
 func failure(name string, err error, limit time.Duration) Finding {
 	var pg *pgconn.PgError
 	switch {
 	case name == "connection":
 		return Finding{Severity: Problem, Finding: "the database cannot be used: " + oneLine(err),
-			Why: "Nothing can be enqueued or carried.", Fix: "psql 'ADDRESS' -c 'SELECT 1'"}
+			Why: "Messages can be neither enqueued nor delivered.", Fix: "psql 'ADDRESS' -c 'SELECT 1'"}
 	case errors.As(err, &pg) && pg.Code == "42501": // insufficient privilege
-		return Finding{Severity: Warning, Finding: "this user may not look: " + pg.Message,
-			Why: "What is wrong here stays hidden.", Fix: "GRANT pg_monitor TO CURRENT_USER, as an administrator; or ask as the owner of the schema"}
+		return Finding{Severity: Warning, Finding: "this user may not read this: " + pg.Message,
+			Why: "Problems here remain undetected.", Fix: "GRANT pg_monitor TO CURRENT_USER, as an administrator; or run the doctor as the owner of the schema"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return Finding{Severity: Warning, Finding: fmt.Sprintf("no answer within %v", limit),
 			Why: "The server is overloaded, or a lock is held; relays may wait as long.",
 			Fix: "SELECT pid, state, wait_event_type, query FROM pg_stat_activity ORDER BY xact_start"}
 	}
-	return Finding{Severity: Warning, Finding: "could not be checked: " + oneLine(err), Why: "What is wrong here stays hidden."}
+	return Finding{Severity: Warning, Finding: "the check failed: " + oneLine(err), Why: "Problems here remain undetected."}
 }
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// in puts the schema's name into a statement.
-func (p *patient) in(sql string) string {
+// in inserts the schema's name into a statement.
+func (p *target) in(sql string) string {
 	return strings.ReplaceAll(sql, "@schema@", pgx.Identifier{p.Schema}.Sanitize())
 }
 
-// command is a command line that works on the same database.
-func (p *patient) command(line string) string { return "postrider " + line + p.Flags }
+// command returns a command line for the same database.
+func (p *target) command(line string) string { return "postrider " + line + p.Flags }
 
-// rows asks the database. The fields of T are the columns, in their order.
-func rows[T any](ctx context.Context, p *patient, sql string, args ...any) ([]T, error) {
+// rows runs a query. The fields of T are the columns, in their order.
+func rows[T any](ctx context.Context, p *target, sql string, args ...any) ([]T, error) {
 	found, err := p.tx.Query(ctx, p.in(sql), append([]any{pgx.QueryExecModeExec}, args...)...)
 	if err != nil {
 		return nil, err
@@ -145,8 +147,8 @@ func rows[T any](ctx context.Context, p *patient, sql string, args ...any) ([]T,
 	return pgx.CollectRows(found, pgx.RowToStructByPos[T])
 }
 
-// values is rows of one column.
-func values[T any](ctx context.Context, p *patient, sql string, args ...any) ([]T, error) {
+// values runs a query with one column.
+func values[T any](ctx context.Context, p *target, sql string, args ...any) ([]T, error) {
 	found, err := p.tx.Query(ctx, p.in(sql), append([]any{pgx.QueryExecModeExec}, args...)...)
 	if err != nil {
 		return nil, err
@@ -154,14 +156,14 @@ func values[T any](ctx context.Context, p *patient, sql string, args ...any) ([]
 	return pgx.CollectRows(found, pgx.RowTo[T])
 }
 
-// value asks for one value.
-func value[T any](ctx context.Context, p *patient, sql string, args ...any) (T, error) {
+// value runs a query for one value.
+func value[T any](ctx context.Context, p *target, sql string, args ...any) (T, error) {
 	var v T
 	err := p.tx.QueryRow(ctx, p.in(sql), append([]any{pgx.QueryExecModeExec}, args...)...).Scan(&v)
 	return v, err
 }
 
-// age is a time span for people.
+// age formats a duration.
 func age(d time.Duration) string {
 	switch {
 	case d < 2*time.Minute:
@@ -174,7 +176,7 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%.0f days", d.Hours()/24)
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes.
 func size(bytes int64) string {
 	switch {
 	case bytes < 1<<20:
