@@ -4,15 +4,16 @@ import (
 	"slices"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
-	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/adopt"
 )
 
 // tableOf writes a layout down as a file has it: the preset, and what differs from it. It is the reverse of layoutOf.
-func tableOf(l classic.Layout, preset string) config.Table {
+func tableOf(l table.Layout, preset string) config.Table {
 	t := config.Table{Name: l.Table, Preset: preset, Columns: make(map[string]string), Status: make(map[string][]string)}
-	known, _ := classic.PresetNamed(preset)
+	known, _ := adopt.PresetNamed(preset)
 	from := known.Layout
-	for _, key := range classic.ColumnKeys() {
+	for _, key := range table.ColumnKeys() {
 		if l.Column(key) != from.Column(key) {
 			t.Columns[key] = l.Column(key)
 		}

@@ -15,7 +15,9 @@ import (
 
 	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
-	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/adopt"
+	"github.com/postrider/postrider/store/table/mysql"
 )
 
 // isClassic reports whether messages lie in a table whose rows have a status.
@@ -23,7 +25,7 @@ func (d *database) isClassic() bool {
 	return d.engine == config.EngineClassic || d.engine == "" && d.isMySQL()
 }
 
-func (d *database) isMySQL() bool { return classic.IsMySQLURL(d.address()) }
+func (d *database) isMySQL() bool { return mysql.IsURL(d.address()) }
 
 // described says in words where messages lie.
 func (d *database) described() string {
@@ -58,7 +60,7 @@ func fileDatabase(name string, d config.Database) *database {
 // check reads the address without using it.
 func (d *database) check() error {
 	if d.isMySQL() {
-		_, err := classic.ParseURL(d.dsn)
+		_, err := mysql.ParseURL(d.dsn)
 		return err
 	}
 	_, err := pgconn.ParseConfig(d.dsn)
@@ -77,7 +79,7 @@ func (d *database) checkTable(only route.Match) []string {
 	if err == nil {
 		return nil
 	}
-	return strings.Split(strings.ReplaceAll(err.Error(), "classic: ", ""), "\n")
+	return strings.Split(strings.ReplaceAll(err.Error(), "table: ", ""), "\n")
 }
 
 // schemaName is where what is ours lies. With the classic engine that is the connection's own, unless somebody says otherwise.
@@ -89,11 +91,11 @@ func (d *database) schemaName() string {
 }
 
 // classicStore names the table to the packages that work with it.
-func (d *database) classicStore() (classic.Config, error) {
-	cfg := classic.Config{Dialect: classic.PostgreSQL, Schema: d.schemaName(), Shards: d.table.Shards, Retention: d.table.Retention,
+func (d *database) classicStore() (table.Config, error) {
+	cfg := table.Config{Dialect: table.PostgreSQL, Schema: d.schemaName(), Shards: d.table.Shards, Retention: d.table.Retention,
 		CommandFlags: strings.TrimSpace(d.commandFlags())}
 	if d.isMySQL() {
-		cfg.Dialect = classic.MySQL
+		cfg.Dialect = table.MySQL
 	}
 	var err error
 	cfg.Layout, err = layoutOf(d.table)
@@ -101,13 +103,13 @@ func (d *database) classicStore() (classic.Config, error) {
 }
 
 // layoutOf makes a layout of what a file says: that of the preset, with what the file says otherwise.
-func layoutOf(t config.Table) (classic.Layout, error) {
+func layoutOf(t config.Table) (table.Layout, error) {
 	if t.Name == "" && t.Preset == "" {
-		return classic.Layout{}, nil // one of our own
+		return table.Layout{}, nil // one of our own
 	}
-	preset, ok := classic.PresetNamed(t.Preset)
+	preset, ok := adopt.PresetNamed(t.Preset)
 	if !ok && t.Preset != "" {
-		return classic.Layout{}, fmt.Errorf("there is no layout %q", t.Preset)
+		return table.Layout{}, fmt.Errorf("there is no layout %q", t.Preset)
 	}
 	l := preset.Layout
 	if t.Name != "" {
@@ -146,7 +148,7 @@ func layoutOf(t config.Table) (classic.Layout, error) {
 }
 
 // setState overlays the words of a status. A word that is empty means that there is none.
-func setState(s *classic.State, t config.Table) {
+func setState(s *table.State, t config.Table) {
 	if s.Status == "" {
 		s.Pending, s.Processing, s.Published, s.Failed, s.Dead = nil, "", "", "", ""
 	}
@@ -181,7 +183,7 @@ func setState(s *classic.State, t config.Table) {
 // openTable opens connections to the database of a table, at most so many.
 func (d *database) openTable(ctx context.Context, most int) (*sql.DB, error) {
 	if d.isMySQL() {
-		db, err := classic.OpenMySQL(d.address())
+		db, err := mysql.OpenURL(d.address())
 		if err != nil {
 			return nil, usageError{err}
 		}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/feeds"
+	"github.com/postrider/postrider/store/table"
 )
 
 // store opens the feed's side of its database, whose connections are there.
@@ -29,11 +29,11 @@ func (f *servedFeed) store() (feeds.Store, error) {
 	if f.isAdopted() {
 		f.cfg.Canary = 0 // nothing of ours is written into somebody else's table
 	}
-	table, err := classic.OpenTable(f.pool.table(), cfg)
+	opened, err := table.Open(f.pool.table(), cfg)
 	if err != nil {
 		return nil, err
 	}
-	return table.Feeds(), nil
+	return opened.Feeds(), nil
 }
 
 // isAdopted reports whether the table of the feed is the application's.
