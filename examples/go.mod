@@ -12,8 +12,8 @@ require (
 	github.com/postrider/postrider/broker/nats v0.0.0
 	github.com/postrider/postrider/broker/rabbitmq v0.0.0
 	github.com/postrider/postrider/broker/redis v0.0.0
-	github.com/postrider/postrider/store/classic v0.0.0
 	github.com/postrider/postrider/store/postgres v0.0.0
+	github.com/postrider/postrider/store/table v0.0.0
 	github.com/uptrace/bun v1.3.0
 	github.com/uptrace/bun/dialect/mysqldialect v1.3.0
 	github.com/uptrace/bun/dialect/pgdialect v1.3.0
@@ -70,6 +70,6 @@ replace (
 	github.com/postrider/postrider/broker/nats => ../broker/nats
 	github.com/postrider/postrider/broker/rabbitmq => ../broker/rabbitmq
 	github.com/postrider/postrider/broker/redis => ../broker/redis
-	github.com/postrider/postrider/store/classic => ../store/classic
 	github.com/postrider/postrider/store/postgres => ../store/postgres
+	github.com/postrider/postrider/store/table => ../store/table
 )

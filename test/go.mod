@@ -28,8 +28,8 @@ require (
 	github.com/postrider/postrider/broker/redis v0.0.0
 	github.com/postrider/postrider/broker/sqs v0.0.0
 	github.com/postrider/postrider/examples v0.0.0
-	github.com/postrider/postrider/store/classic v0.0.0
 	github.com/postrider/postrider/store/postgres v0.0.0
+	github.com/postrider/postrider/store/table v0.0.0
 	github.com/rabbitmq/amqp091-go v1.16.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/riverqueue/river v0.51.0
@@ -200,6 +200,6 @@ replace (
 	github.com/postrider/postrider/broker/redis => ../broker/redis
 	github.com/postrider/postrider/broker/sqs => ../broker/sqs
 	github.com/postrider/postrider/examples => ../examples
-	github.com/postrider/postrider/store/classic => ../store/classic
 	github.com/postrider/postrider/store/postgres => ../store/postgres
+	github.com/postrider/postrider/store/table => ../store/table
 )

@@ -15,8 +15,8 @@ require (
 	github.com/postrider/postrider/broker/rabbitmq v0.0.0
 	github.com/postrider/postrider/broker/redis v0.0.0
 	github.com/postrider/postrider/broker/sqs v0.0.0
-	github.com/postrider/postrider/store/classic v0.0.0
 	github.com/postrider/postrider/store/postgres v0.0.0
+	github.com/postrider/postrider/store/table v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
@@ -172,6 +172,6 @@ replace (
 	github.com/postrider/postrider/broker/rabbitmq => ../../broker/rabbitmq
 	github.com/postrider/postrider/broker/redis => ../../broker/redis
 	github.com/postrider/postrider/broker/sqs => ../../broker/sqs
-	github.com/postrider/postrider/store/classic => ../../store/classic
 	github.com/postrider/postrider/store/postgres => ../../store/postgres
+	github.com/postrider/postrider/store/table => ../../store/table
 )

@@ -12,8 +12,8 @@ import (
 	"errors"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/table/mysql"
 )
 
 // ErrRefused is an error of the business logic and not of the database: a transaction can continue
@@ -25,7 +25,7 @@ var ErrRefused = errors.New("the order is refused")
 // Outbox returns the outbox for a database. One is enough for the whole program.
 func Outbox(dialect string, sqlDB *sql.DB) (postrider.Outbox[*sql.Tx], error) {
 	if dialect == "mysql" { // MariaDB too
-		db, err := classic.Open(sqlDB, classic.Config{})
+		db, err := mysql.Open(sqlDB, mysql.Config{})
 		if err != nil {
 			return nil, err
 		}

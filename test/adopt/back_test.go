@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/tolog"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/adopt/tolog"
 	"github.com/postrider/postrider/test/proof/history"
 )
 
@@ -24,14 +24,14 @@ func TestBack(t *testing.T) {
 	if err := m.Run(t.Context(), by, nil); err != nil {
 		t.Fatal(err)
 	}
-	w := s.write(4, messages) // all of them are back at the old statement
+	w := s.write(4, messages) // all of them are back at the old operator
 	w.reach(messages / 2)
-	db, err := classic.OpenTable(s.server.DB, s.classicConfig)
+	db, err := table.Open(s.server.DB, s.classicConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := db.Admin()
-	if err := table.PauseFeed(t.Context(), by, "default", true); err != nil {
+	operator := db.Admin()
+	if err := operator.PauseFeed(t.Context(), by, "default", true); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the table's relay has let go", func() bool {
@@ -43,8 +43,8 @@ func TestBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for statement := range strings.SplitSeq(strings.TrimSpace(finish), ";") {
-		if _, err := s.pool.Exec(t.Context(), statement); err != nil {
+	for operator := range strings.SplitSeq(strings.TrimSpace(finish), ";") {
+		if _, err := s.pool.Exec(t.Context(), operator); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,7 +52,7 @@ func TestBack(t *testing.T) {
 		feeds, err := s.db.Admin().ListFeeds(t.Context())
 		return err == nil && len(feeds) == 1 && feeds[0].Pending+feeds[0].Deferred == 0
 	})
-	if err := table.PauseFeed(t.Context(), by, "default", false); err != nil {
+	if err := operator.PauseFeed(t.Context(), by, "default", false); err != nil {
 		t.Fatal(err)
 	}
 	w.wait()

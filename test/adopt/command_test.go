@@ -13,9 +13,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/tabletest"
 	"github.com/postrider/postrider/test/built"
 )
 
@@ -74,7 +74,7 @@ func TestCommand(t *testing.T) {
 	p := build(t, "DATABASE_URL="+address, "DESTINATION_URL="+q.url)
 	pool := pgtest.Pool(t, address)
 	d := named(t, "events-bigserial")
-	s := &scene{t: t, d: d, queue: q, server: classictest.Server{Dialect: classic.PostgreSQL, DB: open(t, address), Address: address}}
+	s := &scene{t: t, d: d, queue: q, server: tabletest.Server{Dialect: table.PostgreSQL, DB: open(t, address), Address: address}}
 	d.create(t, s.server)
 
 	proposed := p.run("adopt", "outbox_events")
@@ -139,7 +139,7 @@ func TestTenantsApart(t *testing.T) {
 	p := build(t, "DATABASE_URL="+address, "DESTINATION_URL="+acme.url)
 	db := open(t, address)
 	d := named(t, "bento")
-	d.create(t, classictest.Server{Dialect: classic.PostgreSQL, DB: db, Address: address})
+	d.create(t, tabletest.Server{Dialect: table.PostgreSQL, DB: db, Address: address})
 	file := `databases: {shop: {url: "${DATABASE_URL}", engine: classic, layout: bento}}
 destinations: {out: {url: "${DESTINATION_URL}"}}
 feeds:

@@ -12,9 +12,9 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/tabletest"
 )
 
 // TestSameMessage writes the same row before and after the table's messages go to the log: what is sent is the same.
@@ -22,7 +22,7 @@ func TestSameMessage(t *testing.T) {
 	for i, d := range append([]described{debezium}, all...) {
 		t.Run(d.preset, func(t *testing.T) {
 			t.Parallel()
-			server := classictest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES"+[]string{"15", "18"}[i%2]))
+			server := tabletest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES"+[]string{"15", "18"}[i%2]))
 			d.create(t, server)
 			m := move(t, d, server)
 			s := &scene{t: t, d: d, server: server, cfg: m.cfg}
@@ -76,7 +76,7 @@ func TestSameMessage(t *testing.T) {
 func TestOneFact(t *testing.T) {
 	t.Parallel()
 	d := named(t, "integration-events")
-	server := classictest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
+	server := tabletest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	d.create(t, server)
 	m := move(t, d, server)
 	s := &scene{t: t, d: d, server: server, cfg: m.cfg}
@@ -131,7 +131,7 @@ func TestOneFact(t *testing.T) {
 				return err
 			}
 			row := d.row(event{aggregate: "42", n: n, kind: "order.changed"})
-			_, err := tx.Exec(t.Context(), d.insert(classic.PostgreSQL)+" ON CONFLICT DO NOTHING", row...)
+			_, err := tx.Exec(t.Context(), d.insert(table.PostgreSQL)+" ON CONFLICT DO NOTHING", row...)
 			return err
 		})
 		if err != nil {
@@ -156,17 +156,17 @@ func TestOneFact(t *testing.T) {
 // TestOddValues has a table whose columns may hold anything: no value makes a writer's transaction fail.
 func TestOddValues(t *testing.T) {
 	t.Parallel()
-	server := classictest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
+	server := tabletest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	d := described{preset: "odd", table: "Odd Outbox", published: "done"}
 	s := &scene{t: t, d: d, server: server}
 	s.exec(`CREATE TABLE "Odd Outbox" (id text PRIMARY KEY, kind text, agg int, body text, meta text, prio bigint, ver bigint, at timestamp,
 		done boolean NOT NULL DEFAULT false)`)
-	layout := classic.Layout{
+	layout := table.Layout{
 		Table: "Odd Outbox", ID: "id", OrderBy: []string{"at", "id"}, DefaultTopic: "it's",
-		Columns: classic.Columns{
+		Columns: table.Columns{
 			Type: "kind", AggregateID: "agg", Payload: "body", Headers: "meta", Priority: "prio", SchemaVersion: "ver", CreatedAt: "at",
 		},
-		State: classic.State{Status: "done", Pending: []string{"false"}, Published: "true"},
+		State: table.State{Status: "done", Pending: []string{"false"}, Published: "true"},
 	}
 	m := moveLayout(t, layout, server)
 	if err := m.Run(t.Context(), admin.By{Who: "test"}, nil); err != nil {

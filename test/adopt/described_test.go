@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/adopt"
+	"github.com/postrider/postrider/store/table/tabletest"
 )
 
 // described is an outbox table as an application has it.
@@ -65,7 +66,7 @@ var all = []described{
 		published: "$processedAt$ IS NOT NULL AND attempts = 0 AND $lastError$ IS NULL",
 		failed:    "$processedAt$ IS NULL AND attempts > 0",
 		attempts:  "attempts", lastError: "lastError",
-		wire: func(identity, rowID string) string { return classic.DerivedID(identity, "Outbox", rowID).String() },
+		wire: func(identity, rowID string) string { return table.DerivedID(identity, "Outbox", rowID).String() },
 	},
 	{
 		preset: "events-uuid", table: "outbox_events",
@@ -90,7 +91,7 @@ var all = []described{
 		failed:    "status = 'failed' AND published_at IS NULL",
 		attempts:  "attempts", lastError: "last_error",
 		wire: func(identity, rowID string) string {
-			return classic.DerivedID(identity, "integration_event_outbox", rowID).String()
+			return table.DerivedID(identity, "integration_event_outbox", rowID).String()
 		},
 	},
 	{
@@ -118,9 +119,9 @@ var debezium = described{
 }
 
 // layout is how the engine knows the table.
-func (d *described) layout(t testing.TB) classic.Layout {
+func (d *described) layout(t testing.TB) table.Layout {
 	t.Helper()
-	p, ok := classic.PresetNamed(d.preset)
+	p, ok := adopt.PresetNamed(d.preset)
 	if !ok {
 		t.Fatalf("there is no preset %s", d.preset)
 	}
@@ -128,7 +129,7 @@ func (d *described) layout(t testing.TB) classic.Layout {
 }
 
 // create makes the table as an application has it.
-func (d *described) create(t testing.TB, s classictest.Server) {
+func (d *described) create(t testing.TB, s tabletest.Server) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + d.preset + "." + string(s.Dialect) + ".sql")
 	if err != nil {
@@ -145,21 +146,21 @@ func (d *described) create(t testing.TB, s classictest.Server) {
 }
 
 // quoted writes names between dollars as the server quotes them.
-func quoted(d classic.Dialect, condition string) string {
-	if d == classic.MySQL {
+func quoted(d table.Dialect, condition string) string {
+	if d == table.MySQL {
 		return strings.ReplaceAll(condition, "$", "`")
 	}
 	return strings.ReplaceAll(condition, "$", `"`)
 }
 
-func quote(d classic.Dialect, name string) string { return quoted(d, "$"+name+"$") }
+func quote(d table.Dialect, name string) string { return quoted(d, "$"+name+"$") }
 
 // insert is the statement of a producer, with the columns that it fills besides.
-func (d *described) insert(dialect classic.Dialect, more ...string) string {
+func (d *described) insert(dialect table.Dialect, more ...string) string {
 	var names, places []string
 	for i, name := range append(append([]string{}, d.columns...), more...) {
 		names = append(names, quote(dialect, name))
-		if dialect == classic.MySQL {
+		if dialect == table.MySQL {
 			places = append(places, "?")
 		} else {
 			places = append(places, fmt.Sprintf("$%d", i+1))
@@ -169,17 +170,17 @@ func (d *described) insert(dialect classic.Dialect, more ...string) string {
 }
 
 // each runs a test for every described table on PostgreSQL and on MariaDB.
-func each(t *testing.T, tables []described, test func(t *testing.T, d described, s classictest.Server)) {
+func each(t *testing.T, tables []described, test func(t *testing.T, d described, s tabletest.Server)) {
 	for i, d := range tables {
 		t.Run(d.preset, func(t *testing.T) {
 			t.Run("postgres", func(t *testing.T) {
 				t.Parallel() // they mostly wait
 				version := []string{"15", "18"}[i%2]
-				test(t, d, classictest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES"+version)))
+				test(t, d, tabletest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES"+version)))
 			})
 			t.Run("mariadb", func(t *testing.T) {
 				t.Parallel()
-				test(t, d, classictest.MariaDB(t))
+				test(t, d, tabletest.MariaDB(t))
 			})
 		})
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/table/tabletest"
 )
 
 // write commits one row, with columns besides those that every producer fills.
@@ -31,7 +31,7 @@ func (s *scene) write(e event, more map[string]any) error {
 // TestLater has a row whose time has not come, in the tables that can say so.
 func TestLater(t *testing.T) {
 	for preset, column := range map[string]string{"events-bigserial": "available_at", "integration-events": "deliver_after"} {
-		each(t, []described{named(t, preset)}, func(t *testing.T, d described, server classictest.Server) {
+		each(t, []described{named(t, preset)}, func(t *testing.T, d described, server tabletest.Server) {
 			s := newScene(t, d, server)
 			due := time.Now().Add(900 * time.Millisecond).UTC()
 			if err := s.write(event{aggregate: "later", n: 1}, map[string]any{column: due}); err != nil {
@@ -57,7 +57,7 @@ func TestLater(t *testing.T) {
 
 // TestPriority has a row that overtakes those that were written before it.
 func TestPriority(t *testing.T) {
-	each(t, []described{named(t, "integration-events")}, func(t *testing.T, d described, server classictest.Server) {
+	each(t, []described{named(t, "integration-events")}, func(t *testing.T, d described, server tabletest.Server) {
 		s := newScene(t, d, server)
 		s.cfg.Shards = 1
 		for i := range 30 {
@@ -101,7 +101,7 @@ func (q *sequence) place(aggregate string) int {
 
 // TestDedupKey has a fact that is told twice: the table's own constraint refuses it, and one message arrives.
 func TestDedupKey(t *testing.T) {
-	each(t, []described{named(t, "integration-events")}, func(t *testing.T, d described, server classictest.Server) {
+	each(t, []described{named(t, "integration-events")}, func(t *testing.T, d described, server tabletest.Server) {
 		s := newScene(t, d, server)
 		if err := s.write(event{aggregate: "42", n: 1}, nil); err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestDedupKey(t *testing.T) {
 
 // TestDebezium has the columns of Debezium's outbox event router: rows are gone when they are delivered.
 func TestDebezium(t *testing.T) {
-	each(t, []described{debezium}, func(t *testing.T, d described, server classictest.Server) {
+	each(t, []described{debezium}, func(t *testing.T, d described, server tabletest.Server) {
 		s := newScene(t, d, server)
 		s.start(s.queue.publisher(), relay.Config{})
 		committed := s.produce(4, 10)

@@ -15,15 +15,16 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker/rabbitmq"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/adopt"
+	"github.com/postrider/postrider/store/table/tabletest"
 )
 
 const variable = "POSTRIDER_TEST_ADOPT_RELAY"
 
 // careless is a relay process that publishes, and gets no further.
 type careless struct {
-	Dialect classic.Dialect
+	Dialect table.Dialect
 	Address string
 	Preset  string
 	Rabbit  string
@@ -53,9 +54,9 @@ func (c careless) run() error {
 	if err != nil {
 		return err
 	}
-	p, _ := classic.PresetNamed(c.Preset)
+	p, _ := adopt.PresetNamed(c.Preset)
 	p.Layout.DefaultTopic = c.Queue
-	table, err := classic.OpenTable(db, classic.Config{Dialect: c.Dialect, Layout: p.Layout})
+	opened, err := table.Open(db, table.Config{Dialect: c.Dialect, Layout: p.Layout})
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (c careless) run() error {
 	if err != nil {
 		return err
 	}
-	r, err := relay.New(table.Feeds(), &stuck{pub}, relay.Config{Lease: c.Lease})
+	r, err := relay.New(opened.Feeds(), &stuck{pub}, relay.Config{Lease: c.Lease})
 	if err != nil {
 		return err
 	}
@@ -71,8 +72,8 @@ func (c careless) run() error {
 }
 
 // driverOf is the name of the driver of database/sql.
-func driverOf(d classic.Dialect) string {
-	if d == classic.MySQL {
+func driverOf(d table.Dialect) string {
+	if d == table.MySQL {
 		return "mysql"
 	}
 	return "pgx"
@@ -89,7 +90,7 @@ func (s *stuck) Publish(ctx context.Context, msgs []postrider.Message) []error {
 // TestKilled kills a relay between publishing and recording: the messages are sent again, with the same IDs.
 func TestKilled(t *testing.T) {
 	for _, preset := range []string{"events-bigserial", "events-uuid"} { // that mark what is claimed, and that do not
-		each(t, []described{named(t, preset)}, func(t *testing.T, d described, server classictest.Server) {
+		each(t, []described{named(t, preset)}, func(t *testing.T, d described, server tabletest.Server) {
 			s := newScene(t, d, server)
 			const messages = 10
 			for n := range messages {

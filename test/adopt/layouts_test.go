@@ -10,12 +10,12 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
-	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/table/tabletest"
 )
 
 // TestDescribed plays each table through: producers as described, three relays, RabbitMQ. Then it asks the table.
 func TestDescribed(t *testing.T) {
-	each(t, all, func(t *testing.T, d described, server classictest.Server) {
+	each(t, all, func(t *testing.T, d described, server tabletest.Server) {
 		s := newScene(t, d, server)
 		for range 3 {
 			s.start(s.queue.publisher(), relay.Config{BalanceInterval: 50 * time.Millisecond})
@@ -43,7 +43,7 @@ func TestDescribed(t *testing.T) {
 
 // TestRefused has a message that the broker does not take: it is tried again with growing pauses, and ends as the table says it.
 func TestRefused(t *testing.T) {
-	each(t, all, func(t *testing.T, d described, server classictest.Server) {
+	each(t, all, func(t *testing.T, d described, server tabletest.Server) {
 		s := newScene(t, d, server)
 		s.exec("INSERT INTO orders (id) VALUES ('bad'), ('good')")
 		for _, aggregate := range []string{"bad", "good"} {

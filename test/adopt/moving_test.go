@@ -9,32 +9,32 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/classictest"
-	"github.com/postrider/postrider/store/classic/tolog"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/adopt/tolog"
+	"github.com/postrider/postrider/store/table/tabletest"
 )
 
 // moving is a move of a described table.
 type moving struct {
 	*tolog.Move
-	cfg    classic.Config
+	cfg    table.Config
 	log    postgres.Config
 	outbox postrider.Outbox[*sql.Tx]
-	server classictest.Server
+	server tabletest.Server
 }
 
-func move(t *testing.T, d described, server classictest.Server) *moving {
+func move(t *testing.T, d described, server tabletest.Server) *moving {
 	t.Helper()
 	return moveLayout(t, d.layout(t), server)
 }
 
-func moveLayout(t *testing.T, layout classic.Layout, server classictest.Server) *moving {
+func moveLayout(t *testing.T, layout table.Layout, server tabletest.Server) *moving {
 	t.Helper()
 	pool := pgtest.Pool(t, server.Address)
-	m := &moving{cfg: classic.Config{Dialect: classic.PostgreSQL, Layout: layout}, server: server}
-	classictest.Migrate(t, server, m.cfg)
+	m := &moving{cfg: table.Config{Dialect: table.PostgreSQL, Layout: layout}, server: server}
+	tabletest.Migrate(t, server, m.cfg)
 	m.log = pgtest.Schema(t, pool, postgres.Layout{})
 	var err error
 	if m.Move, err = tolog.New(pool, tolog.Config{Classic: m.cfg, Log: m.log}); err != nil {
@@ -54,7 +54,7 @@ func (m *moving) id(t *testing.T, rowID string) postrider.ID {
 	if id, err := postrider.ParseID(rowID); err == nil {
 		return id
 	}
-	return classic.DerivedID(identity(t, m.server), m.cfg.Layout.Table, rowID)
+	return table.DerivedID(identity(t, m.server), m.cfg.Layout.Table, rowID)
 }
 
 // relay carries the log.

@@ -22,8 +22,8 @@ import (
 	"github.com/postrider/postrider/broker/nats"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/tabletest"
 )
 
 // oddTable is a table with something that ours do not have.
@@ -33,7 +33,7 @@ type oddTable struct {
 	constraints     string
 	after           []string                  // statements behind that of the table; those of one server begin with its name and a colon
 	id              func(n int) any           // nil if the server counts
-	columns         func(*classic.Layout)     // what else the layout names
+	columns         func(*table.Layout)       // what else the layout names
 	insert          func(n int) (string, any) // another column, and its value
 	zone            bool                      // relays have sessions in another zone than producers
 	often           bool                      // played through in every run of the tests
@@ -68,33 +68,33 @@ var oddTables = map[string]oddTable{
 	"keys that differ in case": {mysql: "id bigint PRIMARY KEY AUTO_INCREMENT", postgres: "id bigserial PRIMARY KEY", often: true},
 	"empty strings for NULL": {mysql: "id bigint PRIMARY KEY AUTO_INCREMENT, dedup_key varchar(99) NOT NULL DEFAULT '', topic varchar(99) NOT NULL DEFAULT '', headers varchar(99) NOT NULL DEFAULT ''",
 		postgres: "id bigserial PRIMARY KEY, dedup_key varchar(99) NOT NULL DEFAULT '', topic varchar(99) NOT NULL DEFAULT '', headers varchar(99) NOT NULL DEFAULT ''",
-		columns: func(l *classic.Layout) {
+		columns: func(l *table.Layout) {
 			l.Columns.DedupKey, l.Columns.Topic, l.Columns.Headers = "dedup_key", "topic", "headers"
 		}},
 	"JSON": {mysql: "id bigint PRIMARY KEY AUTO_INCREMENT, headers json", postgres: "id bigserial PRIMARY KEY, headers jsonb",
-		columns: func(l *classic.Layout) { l.Columns.Headers = "headers" },
+		columns: func(l *table.Layout) { l.Columns.Headers = "headers" },
 		insert:  func(n int) (string, any) { return "headers", fmt.Sprintf(`{"n": "%d", "deep": {"a": [1, null]}}`, n) }},
 	"times by default": {
 		mysql: "id bigint PRIMARY KEY AUTO_INCREMENT, due datetime NULL DEFAULT now()", postgres: "id bigserial PRIMARY KEY, due timestamp NULL DEFAULT now()",
-		columns: func(l *classic.Layout) { l.Columns.DeliverAfter = "due" },
+		columns: func(l *table.Layout) { l.Columns.DeliverAfter = "due" },
 		often:   true,
 	},
 	"zones": {mysql: "id bigint PRIMARY KEY AUTO_INCREMENT, claimed_at timestamp NULL", postgres: "id bigserial PRIMARY KEY, claimed_at timestamp NULL",
-		columns: func(l *classic.Layout) { l.State.Processing, l.State.ClaimedAt = "processing", "claimed_at" },
+		columns: func(l *table.Layout) { l.State.Processing, l.State.ClaimedAt = "processing", "claimed_at" },
 		zone:    true},
 }
 
 // TestOddTables plays through tables with what other people's have: producers write on keys, and of three relay processes one after the
 // other is killed, or stopped for longer than its lease. Nothing is lost, nothing is marked that was not sent, every key keeps its order.
 func TestOddTables(t *testing.T) {
-	for name, table := range oddTables {
-		if !table.often && !need.IsLong() {
+	for name, each := range oddTables {
+		if !each.often && !need.IsLong() {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			for _, open := range servers(t) {
-				if s := open(t); map[classic.Dialect]string{classic.MySQL: table.mysql, classic.PostgreSQL: table.postgres}[s.Dialect] != "" {
-					t.Run(s.Name, func(t *testing.T) { playOdd(t, &table, s.Server, strings.Contains(name, "case")) })
+				if s := open(t); map[table.Dialect]string{table.MySQL: each.mysql, table.PostgreSQL: each.postgres}[s.Dialect] != "" {
+					t.Run(s.Name, func(t *testing.T) { playOdd(t, &each, s.Server, strings.Contains(name, "case")) })
 				}
 			}
 		})
@@ -103,16 +103,16 @@ func TestOddTables(t *testing.T) {
 
 // namedServer is a server with the name of a test.
 type namedServer struct {
-	classictest.Server
+	tabletest.Server
 	Name string
 }
 
 func servers(t *testing.T) []func(*testing.T) namedServer {
 	t.Helper()
 	return []func(*testing.T) namedServer{
-		func(t *testing.T) namedServer { return namedServer{classictest.MariaDB(t), "mariadb"} },
+		func(t *testing.T) namedServer { return namedServer{tabletest.MariaDB(t), "mariadb"} },
 		func(t *testing.T) namedServer {
-			return namedServer{classictest.Postgres(t, need.Env(t, "POSTRIDER_TEST_POSTGRES18", "postgres18")), "pg18"}
+			return namedServer{tabletest.Postgres(t, need.Env(t, "POSTRIDER_TEST_POSTGRES18", "postgres18")), "pg18"}
 		},
 	}
 }
@@ -121,19 +121,19 @@ func servers(t *testing.T) []func(*testing.T) namedServer {
 type oddPlay struct {
 	*testing.T
 	table  *oddTable
-	server classictest.Server
-	cfg    classic.Config
+	server tabletest.Server
+	cfg    table.Config
 	stream jetstream.Stream
 	topic  string
 	keys   []string
 }
 
-func playOdd(t *testing.T, table *oddTable, s classictest.Server, cases bool) {
+func playOdd(t *testing.T, given *oddTable, s tabletest.Server, cases bool) {
 	messages, every, most := 400, 300*time.Millisecond, 4
 	if need.IsLong() {
 		messages, every, most = 20_000, 700*time.Millisecond, 1000
 	}
-	p := &oddPlay{T: t, table: table, server: s}
+	p := &oddPlay{T: t, table: given, server: s}
 	for i := range 25 {
 		p.keys = append(p.keys, fmt.Sprintf("key%d", i))
 		if cases {
@@ -184,7 +184,7 @@ func (p *oddPlay) create() {
 	columns, server := p.table.mysql, "mysql:"
 	// The order is that of the statements that write rows: each waits for the one before it on its key.
 	words := []string{"%json", "json", "%now", "timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)", "%bytewise", "COLLATE utf8mb4_bin"}
-	if p.server.Dialect == classic.PostgreSQL {
+	if p.server.Dialect == table.PostgreSQL {
 		columns, server = p.table.postgres, "postgres:"
 		words = []string{"%json", "jsonb", "%now", "timestamptz NOT NULL DEFAULT clock_timestamp()", "%bytewise", ""}
 	}
@@ -205,9 +205,9 @@ func (p *oddPlay) create() {
 			p.exec(statement)
 		}
 	}
-	layout := classic.Layout{
-		Table: "outbox", ID: "id", Columns: classic.Columns{Type: "type", AggregateID: "aggregate_id", Payload: "payload"},
-		State: classic.State{Status: "status", Pending: []string{"pending"}, Published: "sent", Dead: "dead"},
+	layout := table.Layout{
+		Table: "outbox", ID: "id", Columns: table.Columns{Type: "type", AggregateID: "aggregate_id", Payload: "payload"},
+		State: table.State{Status: "status", Pending: []string{"pending"}, Published: "sent", Dead: "dead"},
 	}
 	if p.table.id != nil {
 		layout.OrderBy = []string{"at", "id"}
@@ -215,8 +215,8 @@ func (p *oddPlay) create() {
 	if p.table.columns != nil {
 		p.table.columns(&layout)
 	}
-	p.cfg = classic.Config{Dialect: p.server.Dialect, Layout: layout}
-	classictest.Migrate(p.T, p.server, p.cfg)
+	p.cfg = table.Config{Dialect: p.server.Dialect, Layout: layout}
+	tabletest.Migrate(p.T, p.server, p.cfg)
 }
 
 func (p *oddPlay) connect() {
@@ -272,7 +272,7 @@ func (p *oddPlay) write(n int) error {
 	columns, values := []string{"aggregate_id", "payload"}, []any{key, fmt.Sprintf(`{"of": %q, "n": %d}`, key, number)}
 	if p.table.id != nil {
 		columns, values = append(columns, "id"), append(values, p.table.id(n))
-		if id, ok := values[len(values)-1].(postrider.ID); ok && p.server.Dialect == classic.PostgreSQL {
+		if id, ok := values[len(values)-1].(postrider.ID); ok && p.server.Dialect == table.PostgreSQL {
 			values[len(values)-1] = id.String()
 		} else if ok {
 			values[len(values)-1] = id[:]
@@ -284,7 +284,7 @@ func (p *oddPlay) write(n int) error {
 	}
 	marks := make([]string, len(columns))
 	for i := range marks {
-		if marks[i] = "?"; p.server.Dialect == classic.PostgreSQL {
+		if marks[i] = "?"; p.server.Dialect == table.PostgreSQL {
 			marks[i] = fmt.Sprintf("$%d", i+1)
 		}
 	}
@@ -338,7 +338,7 @@ const oddVariable = "POSTRIDER_TEST_ADOPT_ODD"
 
 // oddRelay says what a relay process does.
 type oddRelay struct {
-	Config  classic.Config
+	Config  table.Config
 	Address string
 	NATS    string
 	Topic   string
@@ -354,7 +354,7 @@ func runOddRelay(text string) error {
 		return err
 	}
 	o.Config.Layout.DefaultTopic = o.Topic
-	table, err := classic.OpenTable(db, o.Config)
+	opened, err := table.Open(db, o.Config)
 	if err != nil {
 		return err
 	}
@@ -362,7 +362,7 @@ func runOddRelay(text string) error {
 	if err != nil {
 		return err
 	}
-	r, err := relay.New(table.Feeds(), out, relay.Config{Lease: time.Second, BalanceInterval: 100 * time.Millisecond})
+	r, err := relay.New(opened.Feeds(), out, relay.Config{Lease: time.Second, BalanceInterval: 100 * time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -381,7 +381,7 @@ type oddRelays struct {
 func (p *oddPlay) relays(n int) *oddRelays {
 	p.Helper()
 	address := p.server.Address
-	if p.table.zone && p.server.Dialect == classic.MySQL {
+	if p.table.zone && p.server.Dialect == table.MySQL {
 		with := map[bool]string{true: "&", false: "?"}[strings.Contains(address, "?")]
 		address += with + "time_zone=%27-08%3A00%27"
 	}

@@ -14,24 +14,24 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/tabletest"
 )
 
 // scene is an application with an outbox table, and beside it the tables of the relays.
 type scene struct {
 	t      *testing.T
 	d      described
-	server classictest.Server
-	cfg    classic.Config
+	server tabletest.Server
+	cfg    table.Config
 	queue  *queue
 }
 
-func newScene(t *testing.T, d described, s classictest.Server) *scene {
+func newScene(t *testing.T, d described, s tabletest.Server) *scene {
 	t.Helper()
 	d.create(t, s)
-	cfg := classic.Config{Dialect: s.Dialect, Layout: d.layout(t)}
-	classictest.Migrate(t, s, cfg)
+	cfg := table.Config{Dialect: s.Dialect, Layout: d.layout(t)}
+	tabletest.Migrate(t, s, cfg)
 	sc := &scene{t: t, d: d, server: s, cfg: cfg, queue: newQueue(t)}
 	// The business: numbers are drawn under the lock of the aggregate's row.
 	sc.exec("CREATE TABLE orders (id varchar(20) PRIMARY KEY, n int NOT NULL DEFAULT 0)")
@@ -39,9 +39,9 @@ func newScene(t *testing.T, d described, s classictest.Server) *scene {
 }
 
 // identity is that of a database.
-func identity(t *testing.T, s classictest.Server) string {
+func identity(t *testing.T, s tabletest.Server) string {
 	t.Helper()
-	id, err := classic.Identity(t.Context(), s.DB, classic.Config{Dialect: s.Dialect})
+	id, err := table.Identity(t.Context(), s.DB, table.Config{Dialect: s.Dialect})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +58,12 @@ func (s *scene) exec(statement string, args ...any) {
 // start runs a relay until the returned function is called, or the test ends.
 func (s *scene) start(pub postrider.Publisher, cfg relay.Config) (stop func()) {
 	s.t.Helper()
-	table, err := classic.OpenTable(s.server.DB, s.cfg)
+	opened, err := table.Open(s.server.DB, s.cfg)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	cfg.Logger = slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	r, err := relay.New(table.Feeds(), pub, cfg)
+	r, err := relay.New(opened.Feeds(), pub, cfg)
 	if err != nil {
 		s.t.Fatal(err)
 	}

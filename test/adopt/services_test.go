@@ -18,10 +18,11 @@ import (
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/adopt"
+	"github.com/postrider/postrider/store/table/tabletest"
 )
 
 // TestServicesWithTheSameTable has two services that each adopt a table "outbox" with growing IDs, and send to one stream. Neither the
@@ -32,14 +33,14 @@ func TestServicesWithTheSameTable(t *testing.T) {
 	if need.IsLong() {
 		each = 10_000
 	}
-	layout := classic.Layout{
-		Table: "outbox", ID: "id", DefaultType: "noted", Columns: classic.Columns{Payload: "payload"},
-		State: classic.State{Status: "status", Pending: []string{"pending"}, Published: "sent"},
+	layout := table.Layout{
+		Table: "outbox", ID: "id", DefaultType: "noted", Columns: table.Columns{Payload: "payload"},
+		State: table.State{Status: "status", Pending: []string{"pending"}, Published: "sent"},
 	}
-	preset, _ := classic.PresetNamed("events-bigserial")
+	preset, _ := adopt.PresetNamed("events-bigserial")
 	formed := layout
 	formed.WireID = preset.Layout.WireID
-	for name, layout := range map[string]classic.Layout{"ID of the message": layout, "form of the preset": formed} {
+	for name, layout := range map[string]table.Layout{"ID of the message": layout, "form of the preset": formed} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			quiet := slog.New(slog.DiscardHandler)
@@ -62,22 +63,22 @@ func TestServicesWithTheSameTable(t *testing.T) {
 			check(err)
 			t.Cleanup(func() { _ = js.DeleteStream(context.WithoutCancel(t.Context()), topic) })
 
-			for _, s := range []classictest.Server{classictest.Postgres(t, dsn), classictest.MariaDB(t)} {
+			for _, s := range []tabletest.Server{tabletest.Postgres(t, dsn), tabletest.MariaDB(t)} {
 				_, err := s.DB.ExecContext(t.Context(), "CREATE TABLE outbox (id bigint PRIMARY KEY, payload text NOT NULL, status varchar(9) NOT NULL DEFAULT 'pending')")
 				check(err)
-				cfg := classic.Config{Dialect: s.Dialect, Layout: layout}
-				classictest.Migrate(t, s, cfg)
+				cfg := table.Config{Dialect: s.Dialect, Layout: layout}
+				tabletest.Migrate(t, s, cfg)
 				for i := range each {
 					_, err := s.DB.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO outbox (id, payload) VALUES (%d, '%s %[1]d')", i+1, s.Dialect))
 					check(err)
 				}
-				outbox, err := classic.OpenTable(s.DB, cfg)
+				outbox, err := table.Open(s.DB, cfg)
 				check(err)
 				out, err := nats.NewPublisher(nats.Config{URL: url, Logger: quiet})
 				check(err)
-				table, err := route.NewTable([]route.Rule{{Destination: "nats", Name: topic}})
+				routes, err := route.NewTable([]route.Rule{{Destination: "nats", Name: topic}})
 				check(err)
-				router, err := route.NewRouter(table, map[string]postrider.Publisher{"nats": out}, route.Config{})
+				router, err := route.NewRouter(routes, map[string]postrider.Publisher{"nats": out}, route.Config{})
 				check(err)
 				r, err := relay.New(outbox.Feeds(), router, relay.Config{Logger: quiet})
 				check(err)

@@ -17,20 +17,20 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/tabletest"
 	"github.com/postrider/postrider/test/proof/history"
 )
 
 // shop is an application with an outbox table of its own, in a database that has the log as well.
 type shop struct {
 	t             *testing.T
-	server        classictest.Server
+	server        tabletest.Server
 	pool          *pgxpool.Pool
-	classicConfig classic.Config
+	classicConfig table.Config
 	logConfig     postgres.Config
 	db            *postgres.DB
 	sink          *sink
@@ -40,12 +40,12 @@ type shop struct {
 
 func newShop(t *testing.T, keys int) *shop {
 	t.Helper()
-	server := classictest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
+	server := tabletest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	d := named(t, "events-bigserial")
 	d.create(t, server)
 	s := &shop{t: t, server: server, pool: pgtest.Pool(t, server.Address), keys: keys, sink: &sink{seen: make(map[postrider.ID]bool)}}
-	s.classicConfig = classic.Config{Dialect: classic.PostgreSQL, Layout: d.layout(t)}
-	classictest.Migrate(t, server, s.classicConfig)
+	s.classicConfig = table.Config{Dialect: table.PostgreSQL, Layout: d.layout(t)}
+	tabletest.Migrate(t, server, s.classicConfig)
 	s.identity = identity(t, server)
 	s.logConfig = pgtest.Schema(t, s.pool, postgres.Layout{})
 	var err error
@@ -107,11 +107,11 @@ func (s *shop) classic(name string) *member {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	table, err := classic.OpenTable(db, s.classicConfig)
+	opened, err := table.Open(db, s.classicConfig)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.run(table.Feeds(), &member{name: name, sink: s.sink, close: func() { _ = db.Close() }}, "")
+	return s.run(opened.Feeds(), &member{name: name, sink: s.sink, close: func() { _ = db.Close() }}, "")
 }
 
 // log starts a relay of the log.

@@ -15,10 +15,10 @@ import (
 	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/retry"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/classictest"
-	"github.com/postrider/postrider/store/classic/tolog"
 	"github.com/postrider/postrider/store/postgres/pgtest"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/adopt/tolog"
+	"github.com/postrider/postrider/store/table/tabletest"
 	"github.com/postrider/postrider/test/proof/history"
 )
 
@@ -189,7 +189,7 @@ func TestToLogWaitsForWriters(t *testing.T) {
 func TestToLogBlocked(t *testing.T) {
 	t.Parallel()
 	d := named(t, "events-bigserial")
-	server := classictest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
+	server := tabletest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 	d.create(t, server)
 	m := move(t, d, server)
 	s := &scene{t: t, d: d, server: server, cfg: m.cfg}
@@ -237,15 +237,15 @@ func (refusing) Close() error     { return nil }
 // TestToLogNeedsUniqueIDs refuses a table of which several rows can have one ID: the trigger would mark rows that were not copied.
 func TestToLogNeedsUniqueIDs(t *testing.T) {
 	t.Parallel()
-	server := classictest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
+	server := tabletest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	_, err := server.DB.ExecContext(t.Context(), `CREATE TABLE outbox (tenant_id int NOT NULL, id bigint NOT NULL, payload jsonb NOT NULL,
 		status text NOT NULL DEFAULT 'pending', PRIMARY KEY (tenant_id, id))`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := moveLayout(t, classic.Layout{
-		Table: "outbox", ID: "id", DefaultType: "noted", Columns: classic.Columns{Payload: "payload"},
-		State: classic.State{Status: "status", Pending: []string{"pending"}, Published: "sent"},
+	m := moveLayout(t, table.Layout{
+		Table: "outbox", ID: "id", DefaultType: "noted", Columns: table.Columns{Payload: "payload"},
+		State: table.State{Status: "status", Pending: []string{"pending"}, Published: "sent"},
 	}, server)
 	if err := m.Begin(t.Context(), admin.By{Who: "op", Why: "test"}); err == nil || !strings.Contains(err.Error(), `the ID "id" of table outbox is not unique`) {
 		t.Errorf("begun: %v", err)
@@ -256,7 +256,7 @@ func TestToLogNeedsUniqueIDs(t *testing.T) {
 // row which was at its end and is set back goes to the log too.
 func TestToLogRehearsal(t *testing.T) {
 	t.Parallel()
-	server := classictest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
+	server := tabletest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	var m *moving
 	in := func(sql string) string { return strings.ReplaceAll(sql, "@.", m.log.Schema+".") }
 	exec := func(sql string) {
@@ -271,9 +271,9 @@ func TestToLogRehearsal(t *testing.T) {
 	exec(`CREATE TABLE outbox (id bigserial PRIMARY KEY, payload jsonb NOT NULL, dedup_key text NOT NULL DEFAULT '', made text,
 		status text NOT NULL DEFAULT 'pending')`)
 	exec(`INSERT INTO outbox (payload, made, status) VALUES ('{}', '2026-01-02', 'sent'), ('{}', 'yesterday', 'sent')`)
-	layout := classic.Layout{
-		Table: "outbox", ID: "id", DefaultType: "noted", Columns: classic.Columns{Payload: "payload", DedupKey: "dedup_key", TenantID: "made"},
-		State: classic.State{Status: "status", Pending: []string{"pending"}, Published: "sent", Dead: "dead"},
+	layout := table.Layout{
+		Table: "outbox", ID: "id", DefaultType: "noted", Columns: table.Columns{Payload: "payload", DedupKey: "dedup_key", TenantID: "made"},
+		State: table.State{Status: "status", Pending: []string{"pending"}, Published: "sent", Dead: "dead"},
 	}
 	m = moveLayout(t, layout, server)
 	by := admin.By{Who: "op", Why: "test"}

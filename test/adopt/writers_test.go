@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/table"
 	"github.com/postrider/postrider/test/proof/history"
 )
 
@@ -98,7 +98,7 @@ func (w *writers) tell(ctx context.Context, tx pgx.Tx, key string, old bool) (hi
 		var id int64
 		err := tx.QueryRow(ctx, `INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
 			VALUES ('order', $1, 'order.changed', $2) RETURNING id`, key, string(payload)).Scan(&id)
-		fact.ID = classic.DerivedID(w.identity, "outbox_events", fmt.Sprint(id))
+		fact.ID = table.DerivedID(w.identity, "outbox_events", fmt.Sprint(id))
 		return fact, err
 	}
 	m := postrider.Event("order.changed", postrider.Aggregate{Type: "order", ID: key}, payload)

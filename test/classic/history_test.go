@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/internal/need"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/tabletest"
 	"github.com/postrider/postrider/test/fleet"
 	"github.com/postrider/postrider/test/proof/history"
 )
@@ -23,13 +23,13 @@ func TestMain(m *testing.M) {
 // commit order, and what arrives twice is explained by a kill or a pause.
 func TestHistory(t *testing.T) {
 	need.Alone(t, "takes leases of two seconds, which a busy machine lets lapse")
-	classictest.InTurn(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
+	tabletest.InTurn(t, func(t *testing.T, open func(testing.TB) tabletest.Server) {
 		s := open(t)
 		messages := int64(20_000) // of which a quarter is rolled back
 		if need.IsLong() {
 			messages = 140_000
 		}
-		classictest.Migrate(t, s, classic.Config{})
+		tabletest.Migrate(t, s, table.Config{})
 		const lease = 2 * time.Second
 		log := filepath.Join(t.TempDir(), "deliveries")
 		relays := fleet.Start(t, fleet.Config{

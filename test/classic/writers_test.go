@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/tabletest"
 	"github.com/postrider/postrider/test/proof/history"
 )
 
@@ -25,7 +25,7 @@ const keys = 200
 // one, together or by plain SQL. Each message leaves a row in facts, in the same transaction: that is the truth. The messages of a
 // key are numbered without gaps under the key's row lock.
 type producers struct {
-	server classictest.Server
+	server tabletest.Server
 	outbox postrider.Outbox[*sql.Tx]
 	pause  time.Duration
 
@@ -34,7 +34,7 @@ type producers struct {
 }
 
 // produce lets so many writers write until about so many messages were enqueued, of which some are rolled back.
-func produce(t *testing.T, s classictest.Server, writers int, messages int64, pause time.Duration) *producers {
+func produce(t *testing.T, s tabletest.Server, writers int, messages int64, pause time.Duration) *producers {
 	t.Helper()
 	setup := []string{
 		"CREATE TABLE facts (id varchar(36) NOT NULL, k varchar(20) NOT NULL, n bigint NOT NULL)",
@@ -48,7 +48,7 @@ func produce(t *testing.T, s classictest.Server, writers int, messages int64, pa
 			t.Fatal(err)
 		}
 	}
-	db, err := classic.OpenTable(s.DB, classic.Config{Dialect: s.Dialect})
+	db, err := table.Open(s.DB, table.Config{Dialect: s.Dialect})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,9 +20,9 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/relay"
-	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/table"
 	"github.com/postrider/postrider/test/proof/history"
 )
 
@@ -32,10 +32,10 @@ const variable = "POSTRIDER_TEST_RELAY_PROCESS"
 type Config struct {
 	DSN      string
 	Schema   string
-	Classic  classic.Dialect // of the classic engine; empty: the log
-	Log      string          // where deliveries are appended
-	Feed     string          // empty: the default
-	Lease    time.Duration   // empty: the relay's default, and so for the others
+	Classic  table.Dialect // of the classic engine; empty: the log
+	Log      string        // where deliveries are appended
+	Feed     string        // empty: the default
+	Lease    time.Duration // empty: the relay's default, and so for the others
 	Batch    int
 	Ahead    int
 	PollMax  time.Duration
@@ -124,16 +124,16 @@ func open(ctx context.Context, cfg Config) (_ feeds.Store, closeStore func(), _ 
 		return db.Feeds(), pool.Close, nil
 	}
 	driver := "pgx"
-	if cfg.Classic == classic.MySQL {
+	if cfg.Classic == table.MySQL {
 		driver = "mysql"
 	}
 	db, err := sql.Open(driver, cfg.DSN)
 	if err != nil {
 		return nil, nil, err
 	}
-	table, err := classic.OpenTable(db, classic.Config{Dialect: cfg.Classic, Schema: cfg.Schema})
+	opened, err := table.Open(db, table.Config{Dialect: cfg.Classic, Schema: cfg.Schema})
 	if err != nil {
 		return nil, nil, err
 	}
-	return table.Feeds(), func() { _ = db.Close() }, nil
+	return opened.Feeds(), func() { _ = db.Close() }, nil
 }

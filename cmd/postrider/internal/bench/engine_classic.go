@@ -11,20 +11,21 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/feeds"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/mysql"
 )
 
 // classicEngine is the classic engine, with its tables in a schema or database with the lab's name.
 type classicEngine struct {
 	lab     *Lab
-	dialect classic.Dialect
+	dialect table.Dialect
 	connect func(connections int) (*sql.DB, error)
 }
 
 // classicHere returns the classic engine on the lab's server.
 func (l *Lab) classicHere() *classicEngine {
-	return &classicEngine{l, classic.PostgreSQL, func(connections int) (*sql.DB, error) {
+	return &classicEngine{l, table.PostgreSQL, func(connections int) (*sql.DB, error) {
 		db := stdlib.OpenDB(*l.config.ConnConfig.Copy())
 		db.SetMaxOpenConns(connections)
 		db.SetMaxIdleConns(connections)
@@ -34,8 +35,8 @@ func (l *Lab) classicHere() *classicEngine {
 
 // classicAt returns the classic engine on a MySQL or MariaDB server.
 func (l *Lab) classicAt(address string) *classicEngine {
-	return &classicEngine{l, classic.MySQL, func(connections int) (*sql.DB, error) {
-		db, err := classic.OpenMySQL(address)
+	return &classicEngine{l, table.MySQL, func(connections int) (*sql.DB, error) {
+		db, err := mysql.OpenURL(address)
 		if err != nil {
 			return nil, err
 		}
@@ -45,13 +46,13 @@ func (l *Lab) classicAt(address string) *classicEngine {
 	}}
 }
 
-func (e *classicEngine) config() classic.Config {
-	return classic.Config{Dialect: e.dialect, Schema: e.lab.schema}
+func (e *classicEngine) config() table.Config {
+	return table.Config{Dialect: e.dialect, Schema: e.lab.schema}
 }
 
 // in inserts the schema's name and the dialect's placeholders into a statement.
 func (e *classicEngine) in(statement, schema string) string {
-	if e.dialect == classic.MySQL {
+	if e.dialect == table.MySQL {
 		return fmt.Sprintf(statement, "`"+schema+"`", "AUTO_INCREMENT", "?", "?")
 	}
 	return fmt.Sprintf(statement, `"`+schema+`"`, "GENERATED ALWAYS AS IDENTITY", "$1", "$2")
@@ -67,7 +68,7 @@ func (e *classicEngine) layOut(ctx context.Context) (remove func(context.Context
 	remove = func(context.Context) error { return nil }
 	statements := []string{e.in("CREATE TABLE %[1]s.classic_orders (id bigint NOT NULL %[2]s PRIMARY KEY, customer bigint NOT NULL,"+
 		" cents bigint NOT NULL, created_at timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP)", e.lab.schema)}
-	if e.dialect == classic.MySQL {
+	if e.dialect == table.MySQL {
 		statements = append([]string{"CREATE DATABASE `" + e.lab.schema + "`"}, statements...)
 		remove = e.removeDatabase
 	}
@@ -76,11 +77,11 @@ func (e *classicEngine) layOut(ctx context.Context) (remove func(context.Context
 			return remove, err
 		}
 	}
-	table, err := classic.OpenTable(db, e.config())
+	opened, err := table.Open(db, e.config())
 	if err != nil {
 		return remove, err
 	}
-	_, err = table.Migrator().Up(ctx)
+	_, err = opened.Migrator().Up(ctx)
 	return remove, err
 }
 
@@ -107,11 +108,11 @@ func (e *classicEngine) hire(_ context.Context, writers int) (shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, err := classic.OpenTable(db, e.config())
+	opened, err := table.Open(db, e.config())
 	if err != nil {
 		return nil, err
 	}
-	outbox, err := table.Outbox()
+	outbox, err := opened.Outbox()
 	if err != nil {
 		return nil, err
 	}
@@ -140,11 +141,11 @@ func (e *classicEngine) open(context.Context) (feeds.Store, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	table, err := classic.OpenTable(db, e.config())
+	opened, err := table.Open(db, e.config())
 	if err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
-	return table.Feeds(), func() { _ = db.Close() }, nil
+	return opened.Feeds(), func() { _ = db.Close() }, nil
 }
 
 // fill enqueues messages with the numbers from first up to but not including end.
@@ -211,7 +212,7 @@ func (e *classicEngine) waste(ctx context.Context) (n int64, err error) {
 		return 0, err
 	}
 	defer db.Close() //nolint:errcheck // nothing is lost
-	if e.dialect == classic.MySQL {
+	if e.dialect == table.MySQL {
 		err = db.QueryRowContext(ctx, "SELECT count FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'").Scan(&n)
 		return n, err
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/admin"
-	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/table"
 )
 
 // operator is the admin API that commands need, independent of the engine.
@@ -74,12 +74,12 @@ func (d *database) checkClassic(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return usageError{err}
 	}
-	table, err := classic.OpenTable(db, cfg)
+	opened, err := table.Open(db, cfg)
 	if err != nil {
 		return usageError{err}
 	}
-	version, err := table.Migrator().Version(ctx)
-	if newest := classic.SchemaVersion(cfg.Dialect); err == nil && version < newest {
+	version, err := opened.Migrator().Version(ctx)
+	if newest := table.SchemaVersion(cfg.Dialect); err == nil && version < newest {
 		err = d.hintMigrate(fmt.Errorf("%w: the tables have version %d of %d", feeds.ErrSchema, version, newest))
 	}
 	return err
@@ -91,11 +91,11 @@ func (d *database) classicAdmin(db *sql.DB) (operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, err := classic.OpenTable(db, cfg)
+	opened, err := table.Open(db, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return table.Admin(), nil
+	return opened.Admin(), nil
 }
 
 // admin opens the admin API of the feed's database.

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/classictest"
 	"github.com/postrider/postrider/store/feeds"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/tabletest"
 )
 
 // TestAdminOfTable decides about messages of the classic engine, as an operator does.
 func TestAdminOfTable(t *testing.T) {
-	c := newTable(t, classictest.MariaDB(t))
+	c := newTable(t, tabletest.MariaDB(t))
 	t.Setenv("POSTRIDER_ACTOR", "ann@work")
 	t.Setenv("POSTRIDER_CONFIG", "") // what it hides would not be known
 	c.must("migrate", "up")
@@ -59,7 +59,7 @@ func TestAdminOfTable(t *testing.T) {
 }
 
 // expect runs a command line, and looks for texts in what it says.
-func (c *table) expect(code int, line string, says ...string) {
+func (c *tableCLI) expect(code int, line string, says ...string) {
 	c.t.Helper()
 	r := c.run(strings.Fields(line)...)
 	if r.code != code {
@@ -74,7 +74,7 @@ func (c *table) expect(code int, line string, says ...string) {
 
 // deadDeadLetters defers as many messages of keys order/0, order/1 and so on, and one that waits behind each of the first two; the last
 // blocks nothing. It returns the IDs of those that are dead.
-func (c *table) deadLetters(feed string, n int) (ids []string) {
+func (c *tableCLI) deadLetters(feed string, n int) (ids []string) {
 	c.t.Helper()
 	must := func(err error) {
 		c.t.Helper()
@@ -82,10 +82,10 @@ func (c *table) deadLetters(feed string, n int) (ids []string) {
 			c.t.Fatal(err)
 		}
 	}
-	cfg := classic.Config{Dialect: c.Dialect}
-	table, err := classic.OpenTable(c.DB, cfg)
+	cfg := table.Config{Dialect: c.Dialect}
+	opened, err := table.Open(c.DB, cfg)
 	must(err)
-	outbox, err := table.Outbox()
+	outbox, err := opened.Outbox()
 	must(err)
 	ctx := c.t.Context()
 	tx, err := c.DB.BeginTx(ctx, nil)
@@ -100,7 +100,7 @@ func (c *table) deadLetters(feed string, n int) (ids []string) {
 		must(outbox.Enqueue(ctx, tx, msgs...))
 	}
 	must(tx.Commit())
-	f, err := table.Feeds().Open(ctx, feed, feeds.Member{Name: "test", Lease: time.Minute})
+	f, err := opened.Feeds().Open(ctx, feed, feeds.Member{Name: "test", Lease: time.Minute})
 	must(err)
 	defer func() { must(f.Close(context.WithoutCancel(ctx))) }()
 	share, err := f.Balance(ctx)

@@ -11,13 +11,15 @@ import (
 
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 	"github.com/postrider/postrider/internal/phrase"
-	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/adopt"
+	"github.com/postrider/postrider/store/table/mysql"
 )
 
 // adoption is the output of "postrider adopt".
 type adoption struct {
-	Table *classic.Table `json:"table"`
-	*classic.Proposal
+	Table *adopt.Table `json:"table"`
+	*adopt.Proposal
 	Config string   `json:"config"` // a working configuration file
 	Next   []string `json:"next"`   // commands
 }
@@ -63,15 +65,15 @@ func (a *app) adoptCommand() *cobra.Command {
 
 func presetNames() []string {
 	var names []string
-	for _, p := range classic.Presets() {
+	for _, p := range adopt.Presets() {
 		names = append(names, p.Name)
 	}
 	return names
 }
 
 // proposal inspects the table and proposes a layout.
-func (a *app) proposal(ctx context.Context, table, preset string) (*adoption, error) {
-	if _, ok := classic.PresetNamed(preset); !ok && preset != "" {
+func (a *app) proposal(ctx context.Context, tableName, preset string) (*adoption, error) {
+	if _, ok := adopt.PresetNamed(preset); !ok && preset != "" {
 		return nil, usagef("--preset is %q: want one of %s", preset, strings.Join(presetNames(), ", "))
 	}
 	db, err := a.db.openTable(ctx, 1)
@@ -79,12 +81,12 @@ func (a *app) proposal(ctx context.Context, table, preset string) (*adoption, er
 		return nil, err
 	}
 	defer db.Close() //nolint:errcheck // was only read
-	dialect := classic.PostgreSQL
+	dialect := table.PostgreSQL
 	if a.db.isMySQL() {
-		dialect = classic.MySQL
+		dialect = table.MySQL
 	}
-	found, err := classic.Inspect(ctx, db, dialect, table)
-	if errors.Is(err, classic.ErrNoTable) {
+	found, err := adopt.Inspect(ctx, db, dialect, tableName)
+	if errors.Is(err, adopt.ErrNoTable) {
 		return nil, hintedError{err, "names are as the database has them, such as Outbox; with a schema: shop.outbox"}
 	}
 	if err != nil {
@@ -92,9 +94,9 @@ func (a *app) proposal(ctx context.Context, table, preset string) (*adoption, er
 	}
 	adopted := &adoption{Table: found}
 	if preset == "" {
-		adopted.Proposal, err = classic.Propose(found)
+		adopted.Proposal, err = adopt.Propose(found)
 	} else {
-		adopted.Proposal, err = classic.ProposeAs(found, preset)
+		adopted.Proposal, err = adopt.ProposeAs(found, preset)
 	}
 	if err != nil {
 		return nil, err
@@ -110,7 +112,7 @@ var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 // server, if that is a valid name.
 func (a *app) adoptedName() string {
 	name := "app"
-	if cfg, err := classic.ParseURL(a.db.address()); err == nil {
+	if cfg, err := mysql.ParseURL(a.db.address()); err == nil {
 		name = cfg.DBName
 	} else if cfg, err := a.db.pgConfig(); err == nil && cfg.ConnConfig.Database != "" {
 		name = cfg.ConnConfig.Database
@@ -124,7 +126,7 @@ func (a *app) adoptedName() string {
 
 // adoptedConfig returns a file that relays the table's messages, to the standard output until
 // $DESTINATION_URL is set.
-func (a *app) adoptedConfig(p *classic.Proposal) (string, error) {
+func (a *app) adoptedConfig(p *adopt.Proposal) (string, error) {
 	d := config.Database{URL: "${DATABASE_URL}", Engine: config.EngineClassic, Table: tableOf(p.Layout, p.Preset)}
 	section, err := d.YAML(a.adoptedName())
 	if err != nil {
@@ -133,7 +135,7 @@ func (a *app) adoptedConfig(p *classic.Proposal) (string, error) {
 	return string(section) + "destinations:\n  out: {url: \"${DESTINATION_URL:-stdout:}\"}\nfeeds:\n  default: {}\n", nil
 }
 
-func (a *app) printRemedies(missing []classic.Remedy) error {
+func (a *app) printRemedies(missing []adopt.Remedy) error {
 	for _, r := range missing {
 		if r.Optional {
 			continue

@@ -4,16 +4,17 @@ import (
 	"slices"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
-	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/adopt"
 )
 
 // tableOf converts a layout to its form in a file: the preset, and the differences from it. It is
 // the inverse of layoutOf.
-func tableOf(l classic.Layout, preset string) config.Table {
+func tableOf(l table.Layout, preset string) config.Table {
 	t := config.Table{Name: l.Table, Preset: preset, Columns: make(map[string]string), Status: make(map[string][]string)}
-	known, _ := classic.PresetNamed(preset)
+	known, _ := adopt.PresetNamed(preset)
 	from := known.Layout
-	for _, key := range classic.ColumnKeys() {
+	for _, key := range table.ColumnKeys() {
 		if l.Column(key) != from.Column(key) {
 			t.Columns[key] = l.Column(key)
 		}

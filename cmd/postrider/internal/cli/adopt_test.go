@@ -17,21 +17,22 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/classictest"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/adopt"
+	"github.com/postrider/postrider/store/table/tabletest"
 )
 
-// table is a command line for a place with a table, and for the file that adopts it.
-type table struct {
+// tableCLI is a command line for a place with a table, and for the file that adopts it.
+type tableCLI struct {
 	t *testing.T
-	classictest.Server
+	tabletest.Server
 }
 
 // newTable goes to a server. Commands find it by $DATABASE_URL, and the file in a folder of its own.
-func newTable(t *testing.T, s classictest.Server) *table {
+func newTable(t *testing.T, s tabletest.Server) *tableCLI {
 	t.Helper()
 	address := s.Address
-	if s.Dialect == classic.MySQL {
+	if s.Dialect == table.MySQL {
 		cfg, err := mysql.ParseDSN(s.Address)
 		if err != nil {
 			t.Fatal(err)
@@ -40,10 +41,10 @@ func newTable(t *testing.T, s classictest.Server) *table {
 	}
 	t.Setenv("DATABASE_URL", address)
 	t.Setenv("POSTRIDER_CONFIG", filepath.Join(t.TempDir(), "postrider.yaml"))
-	return &table{t, s}
+	return &tableCLI{t, s}
 }
 
-func (c *table) exec(statements ...string) {
+func (c *tableCLI) exec(statements ...string) {
 	c.t.Helper()
 	for _, statement := range statements {
 		if _, err := c.DB.ExecContext(c.t.Context(), statement); err != nil {
@@ -52,7 +53,7 @@ func (c *table) exec(statements ...string) {
 	}
 }
 
-func (c *table) run(args ...string) result {
+func (c *tableCLI) run(args ...string) result {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
@@ -61,7 +62,7 @@ func (c *table) run(args ...string) result {
 	return result{code, out.String(), messages.String()}
 }
 
-func (c *table) must(args ...string) string {
+func (c *tableCLI) must(args ...string) string {
 	c.t.Helper()
 	r := c.run(args...)
 	if r.code != exitOK {
@@ -71,7 +72,7 @@ func (c *table) must(args ...string) string {
 }
 
 // relay carries until the output has a text.
-func (c *table) relay(text string, args ...string) string {
+func (c *tableCLI) relay(text string, args ...string) string {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
 	defer cancel()
@@ -90,16 +91,16 @@ const outboxEvents = `CREATE TABLE outbox_events (id %s PRIMARY KEY, aggregate_t
 
 // TestAdopt goes the way that docs/moving/adopt-a-table.md describes.
 func TestAdopt(t *testing.T) {
-	classictest.InTurn(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
+	tabletest.InTurn(t, func(t *testing.T, open func(testing.TB) tabletest.Server) {
 		c := newTable(t, open(t))
-		key := map[classic.Dialect]string{classic.MySQL: "bigint AUTO_INCREMENT", classic.PostgreSQL: "bigserial"}[c.Dialect]
+		key := map[table.Dialect]string{table.MySQL: "bigint AUTO_INCREMENT", table.PostgreSQL: "bigserial"}[c.Dialect]
 		c.exec(fmt.Sprintf(outboxEvents, key), `INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
 			VALUES ('order', '1', 'order.placed', '{"n":1}'), ('order', '1', 'order.paid', '{"n":2}'), ('order', '1', 'order.shipped', '{"n":3}')`)
 
 		var found struct {
 			Preset   string
-			Missing  []classic.Remedy
-			Warnings []classic.Warning
+			Missing  []adopt.Remedy
+			Warnings []adopt.Warning
 			Config   string
 			Next     []string
 		}
@@ -154,7 +155,7 @@ func TestAdopt(t *testing.T) {
 
 // TestClassicOwnTable uses the table that migrations create.
 func TestClassicOwnTable(t *testing.T) {
-	classictest.InTurn(t, func(t *testing.T, open func(testing.TB) classictest.Server) {
+	tabletest.InTurn(t, func(t *testing.T, open func(testing.TB) tabletest.Server) {
 		c := newTable(t, open(t))
 		if r := c.run("enqueue", "order.placed", "--engine", "classic"); r.code != exitSchema || !strings.Contains(r.err, "migrate up") {
 			t.Errorf("without its tables: exit code %d\n%s", r.code, r.err)
@@ -177,7 +178,7 @@ func TestClassicOwnTable(t *testing.T) {
 }
 
 func TestAdoptRefuses(t *testing.T) {
-	c := newTable(t, classictest.MariaDB(t))
+	c := newTable(t, tabletest.MariaDB(t))
 	c.exec("CREATE TABLE users (id int PRIMARY KEY, age int)")
 	secret := "mysql://app:top-secret@127.0.0.1:1/shop"
 	for _, line := range []struct {
@@ -206,7 +207,7 @@ func TestAdoptRefuses(t *testing.T) {
 // TestFilesKnowTheClassicEngine holds that package config, which needs no driver, and the engine have the same names.
 func TestFilesKnowTheClassicEngine(t *testing.T) {
 	t.Parallel()
-	if got, want := config.TableColumns(), classic.ColumnKeys(); !slices.Equal(got, want) {
+	if got, want := config.TableColumns(), table.ColumnKeys(); !slices.Equal(got, want) {
 		t.Errorf("columns %q, want %q", got, want)
 	}
 	names := presetNames()
@@ -219,21 +220,21 @@ func TestFilesKnowTheClassicEngine(t *testing.T) {
 // TestTablesReadBack writes layouts down and reads them again.
 func TestTablesReadBack(t *testing.T) {
 	t.Parallel()
-	for _, p := range classic.Presets() {
-		changed := map[string]func(*classic.Layout){
-			"as it is":      func(*classic.Layout) {},
-			"other table":   func(l *classic.Layout) { l.Table = "shop.events" },
-			"other payload": func(l *classic.Layout) { l.Columns.Payload = "body"; l.DefaultContentType = "text/plain" },
-			"no time":       func(l *classic.Layout) { l.Columns.CreatedAt = ""; l.OrderBy = []string{l.ID} },
-			"other order":   func(l *classic.Layout) { l.OrderBy = []string{"n"}; l.WireID = "x-{id}" },
-			"status": func(l *classic.Layout) {
-				l.State = classic.State{Status: "st", Pending: []string{"a", "b"}, Published: "c", Dead: "d", Attempts: "n"}
+	for _, p := range adopt.Presets() {
+		changed := map[string]func(*table.Layout){
+			"as it is":      func(*table.Layout) {},
+			"other table":   func(l *table.Layout) { l.Table = "shop.events" },
+			"other payload": func(l *table.Layout) { l.Columns.Payload = "body"; l.DefaultContentType = "text/plain" },
+			"no time":       func(l *table.Layout) { l.Columns.CreatedAt = ""; l.OrderBy = []string{l.ID} },
+			"other order":   func(l *table.Layout) { l.OrderBy = []string{"n"}; l.WireID = "x-{id}" },
+			"status": func(l *table.Layout) {
+				l.State = table.State{Status: "st", Pending: []string{"a", "b"}, Published: "c", Dead: "d", Attempts: "n"}
 			},
-			"deletes": func(l *classic.Layout) {
-				l.State = classic.State{Status: "st", Pending: []string{"a"}, Failed: "f", Delete: true}
+			"deletes": func(l *table.Layout) {
+				l.State = table.State{Status: "st", Pending: []string{"a"}, Failed: "f", Delete: true}
 			},
-			"published at": func(l *classic.Layout) { l.State = classic.State{PublishedAt: "at"} },
-			"nothing":      func(l *classic.Layout) { l.State = classic.State{Delete: true} },
+			"published at": func(l *table.Layout) { l.State = table.State{PublishedAt: "at"} },
+			"nothing":      func(l *table.Layout) { l.State = table.State{Delete: true} },
 		}
 		for what, change := range changed {
 			for _, preset := range []string{p.Name, ""} {

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/internal/phrase"
-	"github.com/postrider/postrider/store/classic"
-	"github.com/postrider/postrider/store/classic/tolog"
 	"github.com/postrider/postrider/store/postgres"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/adopt/tolog"
 )
 
 // toLog holds the flags of "postrider adopt" for the move to the log.
@@ -49,18 +49,18 @@ func (a *app) addToLog(cmd *cobra.Command) *toLog {
 func (f *toLog) asked() bool { return f.wanted || f.status || f.finish }
 
 // adoptToLog runs the step of the move that the flags select.
-func (a *app) adoptToLog(ctx context.Context, f *toLog, table, preset string) error {
+func (a *app) adoptToLog(ctx context.Context, f *toLog, tableName, preset string) error {
 	if !f.wanted {
 		return usagef("--status and --finish go with --to-log")
 	}
 	if f.status && f.finish {
 		return usagef("--status and --finish contradict each other")
 	}
-	cfg, err := a.adopted(ctx, table, preset)
+	cfg, err := a.adopted(ctx, tableName, preset)
 	if err != nil {
 		return err
 	}
-	if cfg.Dialect != classic.PostgreSQL {
+	if cfg.Dialect != table.PostgreSQL {
 		return usagef("--to-log needs PostgreSQL: the log is in the same database as the table")
 	}
 	pg, err := a.db.pgConfig()
@@ -95,17 +95,17 @@ func (a *app) adoptToLog(ctx context.Context, f *toLog, table, preset string) er
 
 // adopted returns the configuration of the table: from the file if it names one, otherwise as
 // proposed.
-func (a *app) adopted(ctx context.Context, table, preset string) (classic.Config, error) {
+func (a *app) adopted(ctx context.Context, tableName, preset string) (table.Config, error) {
 	if a.db.name != "" {
 		cfg, err := a.db.classicStore()
-		if err == nil && cfg.Layout.Table != table && (cfg.Layout.Table != "" || table != classic.Native("postrider_").Table) {
-			err = usagef("the table of databases.%s is %q, and not %q", a.db.name, cfg.Layout.Table, table)
+		if err == nil && cfg.Layout.Table != tableName && (cfg.Layout.Table != "" || tableName != table.Native("postrider_").Table) {
+			err = usagef("the table of databases.%s is %q, and not %q", a.db.name, cfg.Layout.Table, tableName)
 		}
 		return cfg, err
 	}
-	found, err := a.proposal(ctx, table, preset)
+	found, err := a.proposal(ctx, tableName, preset)
 	if err != nil {
-		return classic.Config{}, err
+		return table.Config{}, err
 	}
 	cfg, err := a.db.classicStore()
 	cfg.Layout = found.Layout

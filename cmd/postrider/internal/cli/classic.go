@@ -15,7 +15,9 @@ import (
 
 	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
-	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/table"
+	"github.com/postrider/postrider/store/table/adopt"
+	"github.com/postrider/postrider/store/table/mysql"
 )
 
 // isClassic reports whether the database uses the classic engine.
@@ -23,7 +25,7 @@ func (d *database) isClassic() bool {
 	return d.engine == config.EngineClassic || d.engine == "" && d.isMySQL()
 }
 
-func (d *database) isMySQL() bool { return classic.IsMySQLURL(d.address()) }
+func (d *database) isMySQL() bool { return mysql.IsURL(d.address()) }
 
 // described names the schema or table of the messages, for people.
 func (d *database) described() string {
@@ -58,7 +60,7 @@ func fileDatabase(name string, d config.Database) *database {
 // check validates the address without connecting.
 func (d *database) check() error {
 	if d.isMySQL() {
-		_, err := classic.ParseURL(d.dsn)
+		_, err := mysql.ParseURL(d.dsn)
 		return err
 	}
 	_, err := pgconn.ParseConfig(d.dsn)
@@ -77,7 +79,7 @@ func (d *database) checkTable(only route.Match) []string {
 	if err == nil {
 		return nil
 	}
-	return strings.Split(strings.ReplaceAll(err.Error(), "classic: ", ""), "\n")
+	return strings.Split(strings.ReplaceAll(err.Error(), "table: ", ""), "\n")
 }
 
 // schemaName returns the schema of postrider's objects. With the classic engine that is the
@@ -90,11 +92,11 @@ func (d *database) schemaName() string {
 }
 
 // classicStore returns the configuration of the classic engine.
-func (d *database) classicStore() (classic.Config, error) {
-	cfg := classic.Config{Dialect: classic.PostgreSQL, Schema: d.schemaName(), Shards: d.table.Shards, Retention: d.table.Retention,
+func (d *database) classicStore() (table.Config, error) {
+	cfg := table.Config{Dialect: table.PostgreSQL, Schema: d.schemaName(), Shards: d.table.Shards, Retention: d.table.Retention,
 		CommandFlags: strings.TrimSpace(d.commandFlags())}
 	if d.isMySQL() {
-		cfg.Dialect = classic.MySQL
+		cfg.Dialect = table.MySQL
 	}
 	var err error
 	cfg.Layout, err = layoutOf(d.table)
@@ -103,13 +105,13 @@ func (d *database) classicStore() (classic.Config, error) {
 
 // layoutOf converts a table of a file to a layout: the preset's, with the differences of the file
 // applied.
-func layoutOf(t config.Table) (classic.Layout, error) {
+func layoutOf(t config.Table) (table.Layout, error) {
 	if t.Name == "" && t.Preset == "" {
-		return classic.Layout{}, nil // postrider's own table
+		return table.Layout{}, nil // postrider's own table
 	}
-	preset, ok := classic.PresetNamed(t.Preset)
+	preset, ok := adopt.PresetNamed(t.Preset)
 	if !ok && t.Preset != "" {
-		return classic.Layout{}, fmt.Errorf("there is no layout %q", t.Preset)
+		return table.Layout{}, fmt.Errorf("there is no layout %q", t.Preset)
 	}
 	l := preset.Layout
 	if t.Name != "" {
@@ -148,7 +150,7 @@ func layoutOf(t config.Table) (classic.Layout, error) {
 }
 
 // setState applies the status values of a file. An empty value removes the one of the preset.
-func setState(s *classic.State, t config.Table) {
+func setState(s *table.State, t config.Table) {
 	if s.Status == "" {
 		s.Pending, s.Processing, s.Published, s.Failed, s.Dead = nil, "", "", "", ""
 	}
@@ -183,7 +185,7 @@ func setState(s *classic.State, t config.Table) {
 // openTable opens the database of a table, with at most so many connections.
 func (d *database) openTable(ctx context.Context, most int) (*sql.DB, error) {
 	if d.isMySQL() {
-		db, err := classic.OpenMySQL(d.address())
+		db, err := mysql.OpenURL(d.address())
 		if err != nil {
 			return nil, usageError{err}
 		}

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/feeds"
+	"github.com/postrider/postrider/store/table"
 )
 
 // enqueueRow writes a message into the classic engine's own table, and reports whether its dedup
@@ -21,11 +21,11 @@ func (a *app) enqueueRow(ctx context.Context, m postrider.Message) (repeat bool,
 		return false, err
 	}
 	defer db.Close() //nolint:errcheck // what counts is the commit
-	table, err := classic.OpenTable(db, cfg)
+	opened, err := table.Open(db, cfg)
 	if err != nil {
 		return false, usageError{err}
 	}
-	outbox, err := table.Outbox()
+	outbox, err := opened.Outbox()
 	if err != nil {
 		return false, usageError{err}
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/feeds"
+	"github.com/postrider/postrider/store/table"
 )
 
 // classicMigration is the JSON output of the subcommands of migrate for the classic engine.
@@ -18,7 +18,7 @@ type classicMigration struct {
 }
 
 // withClassicMigrator calls f with a migrator.
-func (a *app) withClassicMigrator(ctx context.Context, f func(*classic.Migrator, classic.Config) error) error {
+func (a *app) withClassicMigrator(ctx context.Context, f func(*table.Migrator, table.Config) error) error {
 	cfg, err := a.db.classicStore()
 	if err != nil {
 		return usageError{err}
@@ -28,32 +28,32 @@ func (a *app) withClassicMigrator(ctx context.Context, f func(*classic.Migrator,
 		return err
 	}
 	defer db.Close() //nolint:errcheck // nothing is left to say
-	table, err := classic.OpenTable(db, cfg)
+	opened, err := table.Open(db, cfg)
 	if err != nil {
 		return usageError{err}
 	}
-	return f(table.Migrator(), cfg)
+	return f(opened.Migrator(), cfg)
 }
 
 func (a *app) classicUp(ctx context.Context) error {
-	return a.withClassicMigrator(ctx, func(m *classic.Migrator, cfg classic.Config) error {
+	return a.withClassicMigrator(ctx, func(m *table.Migrator, cfg table.Config) error {
 		from, err := m.Up(ctx)
 		if err != nil {
 			return err
 		}
-		newest := classic.SchemaVersion(cfg.Dialect)
+		newest := table.SchemaVersion(cfg.Dialect)
 		a.notef("%d migrations applied", max(newest-from, 0))
 		return a.reportClassic(cfg, max(newest, from))
 	})
 }
 
 func (a *app) classicStatus(ctx context.Context) error {
-	return a.withClassicMigrator(ctx, func(m *classic.Migrator, cfg classic.Config) error {
+	return a.withClassicMigrator(ctx, func(m *table.Migrator, cfg table.Config) error {
 		version, err := m.Version(ctx)
 		if err != nil {
 			return err
 		}
-		newest := classic.SchemaVersion(cfg.Dialect)
+		newest := table.SchemaVersion(cfg.Dialect)
 		if err := a.reportClassic(cfg, version); err != nil || version >= newest {
 			return err
 		}
@@ -66,12 +66,12 @@ func (a *app) classicPrint() error {
 	if err != nil {
 		return usageError{err}
 	}
-	script, err := classic.Script(cfg)
+	script, err := table.Script(cfg)
 	if err != nil {
 		return usageError{err}
 	}
 	if a.asJSON {
-		return a.json(printed{cfg.Schema, 0, classic.SchemaVersion(cfg.Dialect), script})
+		return a.json(printed{cfg.Schema, 0, table.SchemaVersion(cfg.Dialect), script})
 	}
 	_, err = fmt.Fprint(a.out, script)
 	return err
@@ -79,7 +79,7 @@ func (a *app) classicPrint() error {
 
 // classicDown removes or downgrades postrider's own tables. It does not touch an adopted table.
 func (a *app) classicDown(ctx context.Context, to int, d danger) error {
-	return a.withClassicMigrator(ctx, func(m *classic.Migrator, cfg classic.Config) error {
+	return a.withClassicMigrator(ctx, func(m *table.Migrator, cfg table.Config) error {
 		from, err := m.Version(ctx)
 		if err != nil {
 			return err
@@ -105,8 +105,8 @@ func (a *app) classicDown(ctx context.Context, to int, d danger) error {
 	})
 }
 
-func (a *app) reportClassic(cfg classic.Config, version int) error {
-	r := classicMigration{"classic", string(cfg.Dialect), cfg.Schema, version, classic.SchemaVersion(cfg.Dialect)}
+func (a *app) reportClassic(cfg table.Config, version int) error {
+	r := classicMigration{"classic", string(cfg.Dialect), cfg.Schema, version, table.SchemaVersion(cfg.Dialect)}
 	if a.asJSON {
 		return a.json(r)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/internal/phrase"
-	"github.com/postrider/postrider/store/classic"
+	"github.com/postrider/postrider/store/table/mysql"
 )
 
 // scrub removes passwords from a text that may quote the address.
@@ -23,7 +23,7 @@ func (d *database) scrub(text string) string {
 	if cfg, err := pgconn.ParseConfig(address); err == nil {
 		secrets = append(secrets, cfg.Password)
 	}
-	if cfg, err := classic.ParseURL(address); err == nil {
+	if cfg, err := mysql.ParseURL(address); err == nil {
 		secrets = append(secrets, cfg.Passwd)
 	}
 	for _, secret := range secrets {

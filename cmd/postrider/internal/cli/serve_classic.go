@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/postrider/postrider/store/classic"
 	"github.com/postrider/postrider/store/feeds"
+	"github.com/postrider/postrider/store/table"
 )
 
 // store opens the feed's store on the open connections.
@@ -29,11 +29,11 @@ func (f *servedFeed) store() (feeds.Store, error) {
 	if f.isAdopted() {
 		f.cfg.Canary = 0 // do not write messages of our own into the application's table
 	}
-	table, err := classic.OpenTable(f.pool.table(), cfg)
+	opened, err := table.Open(f.pool.table(), cfg)
 	if err != nil {
 		return nil, err
 	}
-	return table.Feeds(), nil
+	return opened.Feeds(), nil
 }
 
 // isAdopted reports whether the feed's table belongs to the application.

@@ -1,0 +1,2 @@
+// Package letters is the operator's side of inboxes on MySQL: what consumers have deferred.
+package letters
