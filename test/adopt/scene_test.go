@@ -146,13 +146,13 @@ func (s *scene) count(condition string) (n int) {
 // until waits for a condition.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	patience := 20 * time.Second
+	timeout := 20 * time.Second
 	if need.IsLong() { // with ten or a hundred times as many messages
-		patience = 3 * time.Minute
+		timeout = 3 * time.Minute
 	}
-	for deadline := time.Now().Add(patience); !is(); {
+	for deadline := time.Now().Add(timeout); !is(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("in %s it did not come true that %s", patience, what)
+			t.Fatalf("in %s it did not come true that %s", timeout, what)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

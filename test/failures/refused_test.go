@@ -53,11 +53,11 @@ func TestRefused(t *testing.T) {
 		s.enqueue(msgs...)
 		w.committed(msgs)
 		if n == messages*3/4 {
-			w.calm()
+			w.settle()
 		}
 		time.Sleep(time.Until(start.Add(time.Duration(n) * time.Second / time.Duration(rate))))
 	}
-	w.calm()
+	w.settle()
 
 	perKey := messages / keys
 	s.eventually(time.Minute, "all but 10 keys are through, and these have a dead letter", func() bool {
@@ -174,7 +174,7 @@ func (w *witness) committed(msgs []postrider.Message) {
 	}
 }
 
-func (w *witness) calm() {
+func (w *witness) settle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.quiet = true

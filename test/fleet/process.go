@@ -43,7 +43,7 @@ type Config struct {
 	Maintain time.Duration
 	Slow     time.Duration // maximum time that the sink takes
 	Verbose  bool          // log to standard error
-	Deadly   string        // a key: the process dies when it sends a message of it
+	KillKey  string        // a key: the process dies when it sends a message of it
 
 	Process string // set by the fleet
 }
@@ -90,9 +90,9 @@ func run(cfg Config) error {
 			}
 		}
 	}
-	if cfg.Deadly != "" {
+	if cfg.KillKey != "" {
 		sink.Before = func(_ context.Context, msgs []postrider.Message) error {
-			if slices.ContainsFunc(msgs, func(m postrider.Message) bool { return m.Key == cfg.Deadly }) {
+			if slices.ContainsFunc(msgs, func(m postrider.Message) bool { return m.Key == cfg.KillKey }) {
 				os.Exit(3) // like a crash: nothing is released
 			}
 			return nil
