@@ -27,7 +27,7 @@ die() {
 lock() {
   mkdir -p "$BASE/lock"
   exec 9>"$BASE/lock/$1"
-  flock -w 600 9 || die "somebody else has been busy with $1 for ten minutes"
+  flock -w 600 9 || die "another process has held the lock of $1 for ten minutes"
 }
 
 with_lock() {
@@ -35,7 +35,7 @@ with_lock() {
   shift
   mkdir -p "$BASE/lock"
   (
-    flock -w 600 8 || die "somebody else has been busy with $name for ten minutes"
+    flock -w 600 8 || die "another process has held the lock of $name for ten minutes"
     "$@" 8>&-
   ) 8>"$BASE/lock/$name"
 }
@@ -193,7 +193,7 @@ apt_install() (
   policy=/usr/sbin/policy-rc.d
   can_be_root || die "please install: $*"
   exec 7>"$BASE/lock/apt"
-  flock -w 600 7 || die "somebody else has been installing packages for ten minutes"
+  flock -w 600 7 || die "another process has been installing packages for ten minutes"
   say "installing $*"
   if [[ ! -e $policy ]]; then
     trap 'as_root rm -f "$policy"' EXIT

@@ -102,7 +102,7 @@ func (a *ask) defaults() defaults {
 	}
 	switch a.kind {
 	case "stat":
-		d.Color, d.NoValue = map[string]any{"mode": "thresholds"}, "nobody says"
+		d.Color, d.NoValue = map[string]any{"mode": "thresholds"}, "no data"
 	case "timeseries":
 		zero := 0.0
 		d.Min, d.Color = &zero, map[string]any{"mode": "palette-classic"}

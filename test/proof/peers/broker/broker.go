@@ -19,7 +19,7 @@ type Message struct {
 	Payload []byte
 }
 
-// Broker is one server.
+// Broker is a client of one server.
 type Broker interface {
 	// Create creates an empty topic.
 	Create(ctx context.Context, topic string) error
