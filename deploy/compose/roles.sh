@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs once, when PostgreSQL makes its data folder: logins that own nothing, and what they will be members of. The migration
-# gives those groups their rights.
+# Runs once, when PostgreSQL creates its data folder: creates logins that own nothing, and the
+# groups that they will be members of. The migration grants those groups their rights.
 set -eu
 psql --no-psqlrc --set=ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname "$POSTGRES_DB" \
   --set=relay="$(cat /run/secrets/relay_password)" --set=app="$(cat /run/secrets/app_password)" <<'SQL'

@@ -1,10 +1,11 @@
 #!/bin/sh
-# After installation nothing runs: the file has to be filled in first. After an upgrade a relay that ran goes on as the new
-# program; it hands its shards over, so nothing is lost.
+# An installation starts nothing, because the configuration must be filled in first. An upgrade
+# restarts a running relay as the new version; the old process releases its shards, so no message is
+# lost.
 set -e
 [ -d /run/systemd/system ] || exit 0
 systemctl daemon-reload
 case "$1" in
-configure) [ -z "$2" ] || systemctl try-restart postrider.service ;; # deb, $2: the version before
+configure) [ -z "$2" ] || systemctl try-restart postrider.service ;; # deb, $2: the previous version
 2) systemctl try-restart postrider.service ;;                       # rpm, an upgrade
 esac

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A program that is removed must not leave a service that fails. An upgrade stops nothing here.
+# Removing the program must not leave a failing service behind. An upgrade stops nothing here.
 set -e
 [ -d /run/systemd/system ] || exit 0
 case "$1" in

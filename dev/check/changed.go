@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// reads lists what tests look at besides the packages that they import: folders and files of the repository, and programs that they
-// build. An entry that ends with a slash is a folder.
+// reads lists what tests read besides the packages that they import: folders and files of the
+// repository, and programs that they build. An entry that ends with a slash is a folder.
 var reads = map[string][]string{
 	root + "/test/docs":                  {""}, // snippets of every file
 	root + "/test/site":                  {"docs/", "README.md", "CHANGELOG.md"},
@@ -25,10 +25,10 @@ var reads = map[string][]string{
 	root + "/examples":                   {"examples/"},
 }
 
-// everything is looked at by every check: a change there affects all tests.
+// everything lists the files that every check reads: a change to one of them affects all tests.
 var everything = []string{"dev/", ".ci/", "go.work", "Makefile", ".golangci.yml"}
 
-// affected returns the packages whose tests a change of these files can break.
+// affected returns the packages whose tests a change to these files can break.
 func affected(all []pkg, files []string) map[string]bool {
 	byPath, byDir := make(map[string]pkg), make(map[string]string)
 	for _, p := range all {
@@ -86,7 +86,8 @@ func affected(all []pkg, files []string) map[string]bool {
 	return hit
 }
 
-// owner returns the package whose folder a file lies in, or whose data it is. The root's package owns its own files only.
+// owner returns the package that a file belongs to, as source or as data. The root package owns
+// only its own files.
 func owner(byDir map[string]string, file string) (string, bool) {
 	for dir := filepath.Dir(file); ; dir = filepath.Dir(dir) {
 		if path, ok := byDir[dir]; ok && (dir != "." || filepath.Dir(file) == ".") {

@@ -58,7 +58,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// A test that prints without end must not take all memory, and its end is what says why it failed.
+// The output of a test is bounded, so that a test that prints without end does not exhaust memory.
+// The end of the output is kept, because the failure is there.
 func TestOutputIsBounded(t *testing.T) {
 	t.Parallel()
 	c := newCollector()
@@ -82,14 +83,14 @@ func TestSkips(t *testing.T) {
 		skip("TestVoid", "n/a: keeps no order"), skip("TestServer", "POSTRIDER_TEST_NATS is not set"), {Package: "p", Test: "TestMute", Action: skipped},
 		{Package: "empty", Action: skipped},
 	}
-	v := judge(results, false)
+	v := evaluate(results, false)
 	if got := names(v.Failed); !slices.Equal(got, []string{"fail TestServer", "fail TestMute"}) {
 		t.Errorf("failed: %q, want those that gave no good reason", got)
 	}
 	if v.Passed != 1 || v.Void != 1 || !slices.Equal(names(v.Long), []string{"skip TestLong"}) || !slices.Equal(v.Alone["p"], []string{"TestAlone"}) {
 		t.Errorf("got %+v", v)
 	}
-	v = judge(append(results, result{Package: "p", Test: "TestAlone", Action: passed}), true)
+	v = evaluate(append(results, result{Package: "p", Test: "TestAlone", Action: passed}), true)
 	if got := names(v.Failed); !slices.Equal(got, []string{"fail TestLong", "fail TestServer", "fail TestMute"}) || len(v.Alone) != 0 {
 		t.Errorf("long: failed %q, alone %v", got, v.Alone)
 	}
@@ -172,7 +173,8 @@ func TestAffected(t *testing.T) {
 	}
 }
 
-// What tests read besides packages is listed by hand: each line must name a package that exists.
+// The list of what tests read besides packages is maintained by hand. Each line must name a package
+// that exists.
 func TestReadsNamesPackages(t *testing.T) {
 	t.Parallel()
 	dir, err := output(".", "git", "rev-parse", "--show-toplevel")

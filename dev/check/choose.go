@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// choose returns the packages to test: those of the core, whose goroutines the race detector watches, and the others. Timing limits
-// of tests with servers are set without it. Long ones come first, so that none is left over in the end.
+// choose returns the packages to test: those of the core, which run with the race detector, and the
+// others, whose time limits with servers assume that it is off. Packages that take long come first,
+// so that none is left over at the end.
 func (r *run) choose(tier, since string, before report) (core, others []string, err error) {
 	all, err := packages(r.dir)
 	if err != nil {
@@ -39,10 +40,10 @@ func (r *run) choose(tier, since string, before report) (core, others []string, 
 	return core, others, nil
 }
 
-// quickModules need one PostgreSQL and no broker.
+// quickModules need only one PostgreSQL and no broker.
 var quickModules = []string{"store/postgres", "adapter/telemetry"}
 
-// changed lists the files that differ from a commit, also those that are not committed.
+// changed lists the files that differ from a commit, including uncommitted ones.
 func (r *run) changed(since string) ([]string, error) {
 	if since == "1" {
 		base, err := output(r.dir, "git", "rev-parse", "--verify", "--quiet", "@{upstream}")

@@ -13,7 +13,8 @@ type event struct {
 	FailedBuild string
 }
 
-// How a test or a package ends. A test that has not ended when its package has is unfinished: the process crashed or timed out.
+// The results of a test or a package. A test that has not ended when its package has is unfinished:
+// the process crashed or timed out.
 const (
 	passed     = "pass"
 	failed     = "fail"
@@ -21,7 +22,7 @@ const (
 	unfinished = "unfinished"
 )
 
-// A result is how a test ended, or, without a name of a test, a package.
+// A result is the outcome of a test or, if it names no test, of a package.
 type result struct {
 	Package string
 	Test    string
@@ -30,13 +31,13 @@ type result struct {
 	Output  string // of what did not pass
 }
 
-// maxOutput is how many bytes of a test's output are kept: its end, where the failure is.
+// maxOutput limits how many bytes of a test's output are kept: the end, where the failure is.
 const maxOutput = 64 << 10
 
 // A collector turns events into results.
 type collector struct {
 	open   map[[2]string]*strings.Builder // by package and test
-	builds map[string]*strings.Builder    // what the compiler said, by package
+	builds map[string]*strings.Builder    // the compiler's output, by package
 	done   []result
 }
 
@@ -44,7 +45,7 @@ func newCollector() *collector {
 	return &collector{open: make(map[[2]string]*strings.Builder), builds: make(map[string]*strings.Builder)}
 }
 
-// add takes the next event, and returns the results that it brings.
+// add processes an event and returns the results that it completes.
 func (c *collector) add(e event) []result {
 	key := [2]string{e.Package, e.Test}
 	switch e.Action {
@@ -79,7 +80,7 @@ func (c *collector) end(key [2]string, e event) {
 	c.done = append(c.done, r)
 }
 
-// unfinished ends the tests of a package that has ended before them.
+// unfinished records the tests of a package that had not ended when the package did.
 func (c *collector) unfinished(pkg string) {
 	for key := range c.open {
 		if key[0] == pkg && key[1] != "" {

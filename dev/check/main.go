@@ -4,12 +4,13 @@
 //	full   everything that a change must pass: what CI runs
 //	long   all server versions and the long forms of the tests: every night
 //
-// Tests run beside each other. Those that call need.Alone measure time or use up the machine: they run after the others, one at a time.
-// A test that is skipped fails the check, unless it belongs to the long tier. So does a package of which fewer tests ran than
-// recorded.json says.
+// Tests run in parallel. Those that call need.Alone measure time or saturate the machine; they run
+// after the others, one at a time. A skipped test fails the check, unless it belongs to the long
+// tier. So does a package of which fewer tests ran than recorded.json says.
 //
-// The check ends with the minutes of each step and the slowest packages and tests, beside the recorded ones, and leaves the same
-// in bin/check.json. With -record that becomes recorded.json. bin/tests.txt lists all tests, and how each ended.
+// At the end the check prints the minutes of each step and the slowest packages and tests, beside
+// the recorded ones, and writes them to bin/check.json. With -record it also writes them to
+// recorded.json. bin/tests.txt lists all tests with their results.
 package main
 
 import (
@@ -44,8 +45,9 @@ func main() {
 
 const recordFile = "dev/check/recorded.json"
 
-// How many packages, and how many tests of each, run beside each other. Most wait for servers more than they compute; with more, two
-// cores are so busy that leases lapse and limits are missed.
+// packagesAtOnce and testsAtOnce limit how many packages, and how many tests of each, run in
+// parallel. Most tests wait for servers more than they compute. Higher values overload two cores,
+// so that leases expire and time limits are missed.
 const packagesAtOnce, testsAtOnce = "2", "3"
 
 func check(ctx context.Context, tier, since string, record bool) error {
@@ -66,7 +68,7 @@ func check(ctx context.Context, tier, since string, record bool) error {
 	}
 	urgent()
 
-	// Installing and starting is waiting for the most part: lint has the processors meanwhile.
+	// Installation and startup mostly wait for I/O, so lint runs meanwhile.
 	stop := func() {}
 	started := r.beside("install and start servers", func() (err error) {
 		if tier != "quick" {
@@ -86,7 +88,7 @@ func check(ctx context.Context, tier, since string, record bool) error {
 		r.step("pages of the console", r.consolePages)
 	}
 	if !started() {
-		return errors.New("no servers: the tests were not run")
+		return errors.New("servers did not start: the tests were not run")
 	}
 	if err := r.addresses(); err != nil {
 		return err
@@ -100,14 +102,14 @@ func check(ctx context.Context, tier, since string, record bool) error {
 	if err != nil {
 		return err
 	}
-	// It takes the time that the tests leave.
+	// Lint uses the processor time that the tests leave.
 	linted := r.beside("lint", func() error { return r.lint(tier) })
 	later := []string{"POSTRIDER_ALONE=later"}
 	var results []result
 	add := func(some []result, err error) error { results = append(results, some...); return err }
 	if len(core) > 0 {
 		r.step("test the core, with the race detector", func() error {
-			// The race detector needs cgo, and some tests look at the path of their source.
+			// The race detector needs cgo, and some tests read the path of their source.
 			env := append(later, "CGO_ENABLED=1", "GOFLAGS="+strings.ReplaceAll(os.Getenv("GOFLAGS"), "-trimpath", ""))
 			return add(r.test(env, slices.Concat([]string{"-race", "-timeout=" + timeout}, core)...))
 		})
@@ -118,13 +120,13 @@ func check(ctx context.Context, tier, since string, record bool) error {
 		})
 	}
 	linted()
-	r.step("test alone", func() error { return add(r.alone(judge(results, long), timeout)) })
+	r.step("test alone", func() error { return add(r.alone(evaluate(results, long), timeout)) })
 	return r.conclude(tier, since == "" && tier == "full", record, results, before)
 }
 
-// conclude prints the report and decides.
+// conclude prints the report and decides whether the check passed.
 func (r *run) conclude(tier string, whole, record bool, results []result, before report) error {
-	v := judge(results, tier == "long")
+	v := evaluate(results, tier == "long")
 	now := report{tier, r.seconds, tallies(results)}
 	now.print(r.out, r.steps, results, before)
 	if len(v.Long) > 0 {
@@ -134,11 +136,11 @@ func (r *run) conclude(tier string, whole, record bool, results []result, before
 		}
 	}
 	for pkg, tests := range v.Alone {
-		v.Failed = append(v.Failed, result{Package: pkg, Test: strings.Join(tests, " "), Action: failed, Output: "was to run alone, and did not"})
+		v.Failed = append(v.Failed, result{Package: pkg, Test: strings.Join(tests, " "), Action: failed, Output: "was to run alone, but did not run"})
 	}
 	if whole && !record {
 		for _, line := range lost(now.Packages, before.Packages) {
-			v.Failed = append(v.Failed, result{Action: failed, Output: line + "; if that is meant: make check RECORD=1"})
+			v.Failed = append(v.Failed, result{Action: failed, Output: line + "; if that is intended: make check RECORD=1"})
 		}
 	}
 	if len(v.Failed) > 0 {

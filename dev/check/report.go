@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A report is what a run has measured. The last one that was recorded is in recorded.json.
+// A report has the measurements of a run. The last recorded one is in recorded.json.
 type report struct {
 	Tier     string             `json:"tier"`
 	Seconds  map[string]float64 `json:"seconds"` // by step
@@ -37,7 +37,7 @@ func (r report) write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// print shows where the time went, beside what it was when it was last recorded.
+// print shows the time of each step beside the recorded time.
 func (r report) print(w io.Writer, steps []string, results []result, before report) {
 	const columns = "%9s %9s  %s\n"
 	fmt.Fprintf(w, "\n"+columns, "minutes", "recorded", "step")
@@ -55,7 +55,7 @@ func (r report) print(w io.Writer, steps []string, results []result, before repo
 	}
 }
 
-// slowest returns the n packages whose tests took longest, in all runs together.
+// slowest returns the n packages with the longest tests, over all runs together.
 func (r report) slowest(n int) []string {
 	all := slices.SortedFunc(maps.Keys(r.Packages), func(a, b string) int {
 		return cmp.Or(cmp.Compare(r.Packages[b].Seconds, r.Packages[a].Seconds), cmp.Compare(a, b))
@@ -70,12 +70,12 @@ func minutes(seconds float64) string {
 	return fmt.Sprintf("%d:%02d", int(seconds)/60, int(seconds)%60)
 }
 
-// indent sets a test's output apart.
+// indent indents a test's output.
 func indent(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
 }
 
-// list names every test and how it ended, one a line.
+// list has one line for every test and its result.
 func list(results []result) string {
 	var lines []string
 	for _, r := range results {

@@ -9,7 +9,8 @@ import (
 // services is the script that installs programs and starts servers.
 const services = "dev/services"
 
-// A start is a set of servers that one call of the script starts, one after the other. Sets start beside each other.
+// A start is a set of servers that one call of the script starts, one after the other. Sets start
+// in parallel.
 type start []string
 
 var (
@@ -26,7 +27,7 @@ var (
 	longServers = append([]start{{"postgres14", "postgres16", "postgres17"}, {"mysql"}, {"pulsar@crash"}, {"kafka-cluster"}, {"rabbitmq-cluster", "redis-sentinel", "nats-cluster@secure"}, {"pulsar@secure"}}, allServers...)
 )
 
-// startServers starts servers, and returns how to stop those that did not run before.
+// startServers starts servers and returns a function that stops those that did not run before.
 func (r *run) startServers(sets []start) (stop func(), err error) {
 	before, err := output(r.dir, services, "running")
 	if err != nil {
@@ -57,7 +58,7 @@ func (r *run) startServers(sets []start) (stop func(), err error) {
 	return stop, nil
 }
 
-// addresses adds what tests need to know of servers and tools to the environment.
+// addresses adds the addresses of servers and tools to the environment of the tests.
 func (r *run) addresses() error {
 	text, err := output(r.dir, services, "env")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// programs are those that tests use besides servers.
+// programs lists the programs that tests use besides servers.
 func programs(long bool) []string {
 	all := []string{"tmux", "prometheus", "chromium", "hugo", "tlc", "kubeconform", "confluent", "pgupgrade"}
 	if long {
@@ -44,8 +44,8 @@ func (r *run) coreRequiresNothing() error {
 	return err
 }
 
-// lint looks at all modules in one go: the paths of all packages begin alike. golangci-lint, which has staticcheck too, is part of the
-// quick tier: compiling it takes minutes.
+// lint checks all modules at once: the paths of all packages have the same prefix. golangci-lint,
+// which includes staticcheck, is not part of the quick tier, because compiling it takes minutes.
 func (r *run) lint(tier string) error {
 	if tier == "quick" {
 		return r.command(".", "nice", "dev/lint")
@@ -59,7 +59,7 @@ func (r *run) lint(tier string) error {
 	return r.command(".", "nice", ".services/bin/staticcheck", root+"/...")
 }
 
-// consolePages builds what the console serves, which must be what was committed.
+// consolePages builds the console's pages and compares them with the committed ones.
 func (r *run) consolePages() error {
 	const web = "admin/console/web"
 	before, err := fingerprint(filepath.Join(r.dir, web, "dist"))
@@ -78,7 +78,7 @@ func (r *run) consolePages() error {
 	return err
 }
 
-// fingerprint is of the names and contents of all files of a folder.
+// fingerprint hashes the names and contents of all files in a folder.
 func fingerprint(dir string) (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

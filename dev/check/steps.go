@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A run is one call of this program.
+// A run is one execution of this program.
 type run struct {
 	ctx   context.Context // ends when the user interrupts
 	dir   string          // the repository
@@ -36,8 +36,8 @@ func (r *run) say(format string, args ...any) {
 	fmt.Fprintf(r.out, "%6.0f s  %s\n", time.Since(r.begin).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// step does one part of the check and notes how long it took. Later steps go on when it fails: the whole picture is worth more than
-// the minutes.
+// step runs one part of the check and records how long it took. A failed step does not stop later
+// ones: a complete report is worth the minutes.
 func (r *run) step(name string, do func() error) bool {
 	r.mu.Lock()
 	r.steps = append(r.steps, name)
@@ -60,7 +60,7 @@ func (r *run) step(name string, do func() error) bool {
 	return err == nil
 }
 
-// beside does a step while others are done. The returned function waits for its end.
+// beside runs a step in parallel with others. The returned function waits for its end.
 func (r *run) beside(name string, do func() error) (wait func() bool) {
 	done := make(chan bool, 1)
 	go func() { done <- r.step(name, do) }()
@@ -76,7 +76,8 @@ func (r *run) prepare(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// command runs a program in a folder of the repository. What it prints is part of the error, and is shown only then.
+// command runs a program in a folder of the repository. Its output is part of the error and is
+// shown only then.
 func (r *run) command(folder, name string, args ...string) error {
 	cmd := r.prepare(name, args...)
 	cmd.Dir = filepath.Join(r.dir, folder)
@@ -87,6 +88,7 @@ func (r *run) command(folder, name string, args ...string) error {
 	return nil
 }
 
-// urgent gives this program and all that it starts more of the processors than one connection of PostgreSQL has. Linux divides its time
-// among sessions: each such connection is one, and all tests together are one. Where that is not allowed, tests are slower.
+// urgent raises the scheduling priority of this program and its children. Linux divides processor
+// time among sessions: each connection of PostgreSQL is a session, but all tests together are only
+// one. Without permission to do so, tests are slower.
 func urgent() { _ = os.WriteFile("/proc/self/autogroup", []byte("-10"), 0) }

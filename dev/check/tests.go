@@ -13,9 +13,10 @@ import (
 	"strings"
 )
 
-// test runs go test and returns the results. It shows each package when it ends, and each failure at once.
+// test runs go test and returns the results. It prints each package when it ends, and each failure
+// immediately.
 func (r *run) test(env []string, args ...string) ([]result, error) {
-	// vet is a step of its own, and a test needs no symbols for a debugger, which take long to link.
+	// vet is a separate step, and linking symbols for a debugger takes long.
 	cmd := r.prepare("go", append([]string{"test", "-json", "-count=1", "-vet=off", "-ldflags=-s -w"}, args...)...)
 	cmd.Env = append(slices.Clone(r.env), env...)
 	cmd.Stderr = os.Stderr
@@ -41,7 +42,7 @@ func (r *run) test(env []string, args ...string) ([]result, error) {
 	err = cmd.Wait()
 	var ended *exec.ExitError
 	if errors.As(err, &ended) && slices.ContainsFunc(c.done, func(r result) bool { return r.Action == failed }) {
-		err = nil // the results say what failed
+		err = nil // the results have the failures
 	}
 	return c.done, err
 }
@@ -55,9 +56,9 @@ func (r *run) show(done result) {
 	}
 }
 
-// alone runs the tests that need the machine to themselves, one package after the other. A package may run some of its own beside each
-// other.
-func (r *run) alone(v verdict, timeout string) (all []result, err error) {
+// alone runs the tests that need the machine to themselves, one package after the other. A package
+// may still run some of its own tests in parallel.
+func (r *run) alone(v outcome, timeout string) (all []result, err error) {
 	for _, p := range slices.Sorted(maps.Keys(v.Alone)) {
 		for _, pattern := range patterns(v.Alone[p]) {
 			results, e := r.test([]string{"POSTRIDER_ALONE=now"}, "-p=1", "-parallel=4", "-timeout="+timeout, "-run="+pattern, p)
@@ -67,8 +68,8 @@ func (r *run) alone(v verdict, timeout string) (all []result, err error) {
 	return all, err
 }
 
-// patterns returns what go test -run has to be told to run just these tests: one pattern for all that are no subtests, and one for each
-// that is.
+// patterns returns the arguments for go test -run that select exactly these tests: one pattern for
+// all top-level tests, and one for each subtest.
 func patterns(tests []string) (all []string) {
 	var top []string
 	for _, name := range tests {

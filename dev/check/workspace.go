@@ -24,7 +24,8 @@ type pkg struct {
 
 func (p pkg) hasTests() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 }
 
-// packages lists those of all modules of go.work. One pattern covers them: their paths begin alike.
+// packages lists the packages of all modules of go.work. One pattern covers them, because their
+// paths have the same prefix.
 func packages(dir string) ([]pkg, error) {
 	text, err := output(dir, "go", "list", "-json=ImportPath,Dir,Imports,TestImports,XTestImports,TestGoFiles,XTestGoFiles,Module", root+"/...")
 	if err != nil {
@@ -45,7 +46,7 @@ func packages(dir string) ([]pkg, error) {
 	}
 }
 
-// output runs a command for what it prints.
+// output runs a command and returns what it prints.
 func output(dir, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # the variables are read by the files of the kinds
 # shellcheck disable=SC2153 # NAME is set by select_service
-# What all kinds of servers share.
+# Functions shared by all kinds of servers.
 #
 # A kind is a file dev/lib/<kind>.sh with these functions. NAME, VERSION, INSTANCE, DIR and PORT are set when they run:
 #
@@ -22,11 +22,12 @@ die() {
   exit 1
 }
 
-# Locks are files beside the data, so that wiping a server does not remove the lock somebody waits for.
+# Lock files are not in the data folder, so that wiping a server does not remove a lock that another
+# process waits for.
 lock() {
   mkdir -p "$BASE/lock"
   exec 9>"$BASE/lock/$1"
-  flock -w 600 9 || die "somebody else has been busy with $1 for ten minutes"
+  flock -w 600 9 || die "another process has held the lock of $1 for ten minutes"
 }
 
 with_lock() {
@@ -34,12 +35,12 @@ with_lock() {
   shift
   mkdir -p "$BASE/lock"
   (
-    flock -w 600 8 || die "somebody else has been busy with $name for ten minutes"
+    flock -w 600 8 || die "another process has held the lock of $name for ten minutes"
     "$@" 8>&-
   ) 8>"$BASE/lock/$name"
 }
 
-# export_line quotes for the shell that evaluates it.
+# export_line NAME VALUE prints an export statement, quoted for the shell that evaluates it.
 export_line() {
   local quoted=${2//\'/\'\\\'\'}
   printf "export %s='%s'\n" "$1" "$quoted"
@@ -51,13 +52,14 @@ env_name() {
   echo "${name^^}"
 }
 
-# broker_url BROKER URL: where "postrider bench broker" finds a broker that it is not told the address of.
+# broker_url BROKER URL sets the default address of a broker for "postrider bench broker".
 broker_url() {
   if [[ -z $INSTANCE ]]; then export_line "POSTRIDER_${1^^}_URL" "$2"; fi
 }
 
-# Most database servers refuse to run as root. As root they run as server_user, the same for all of them, whatever users a package
-# installs meanwhile; otherwise as the user who calls.
+# Most database servers refuse to run as root. When called by root, they run as server_user, one
+# user for all of them, independent of the users that packages create; otherwise they run as the
+# caller.
 server_user() {
   if ((EUID != 0)); then
     id -un
@@ -87,10 +89,11 @@ as_server() {
   fi
 }
 
-# launch runs a server detached. It must not inherit the lock, nor the caller's pipes: whoever reads our output to its
-# end would otherwise wait for the server.
+# launch runs a server detached. The server must not inherit the lock or the caller's pipes: a
+# process that reads our output until EOF would wait for the server to exit.
 #
-# Linux divides its time among sessions. Each connection of PostgreSQL is one, and so is a whole broker, which would be starved.
+# Linux divides processor time among sessions. Each PostgreSQL connection is one, and so is a whole
+# broker, which would otherwise starve.
 launch() {
   local user urgently='{ echo -10 >/proc/self/autogroup; } 2>/dev/null; exec "$@"'
   if ((EUID != 0)); then
@@ -103,7 +106,7 @@ launch() {
   LAUNCHED=$!
 }
 
-# settled ends the wait for a server also when it has given up, which a bad setting makes it do at once.
+# settled ends the wait also when the server has exited, as it does at once with an invalid setting.
 settled() { "${KIND}_ready" || ! alive "$LAUNCHED"; }
 
 prepare_dir() {
@@ -113,8 +116,8 @@ prepare_dir() {
     die "user $(server_user) cannot reach $DIR; set POSTRIDER_SERVICES_DIR to a folder that it can"
 }
 
-# choose_port keeps to ports below 32768: above, an outgoing connection of the machine may hold the number just when a
-# crashed server wants it back. Another checkout may run the same servers, so a taken port is stepped over.
+# choose_port uses only ports below 32768: above, an outgoing connection may hold the port when a
+# crashed server restarts. Another checkout may run the same servers, so taken ports are skipped.
 choose_port() {
   local port taken
   if [[ -n $INSTANCE ]]; then
@@ -140,7 +143,8 @@ wait_for() {
   done
 }
 
-# alive is false for a zombie: where process 1 does not reap, a killed server stays in the table for ever.
+# alive is false for a zombie: where process 1 does not reap, a killed server stays in the process
+# table.
 alive() {
   local stat
   stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
@@ -155,7 +159,7 @@ none_alive() {
   done
 }
 
-# process_tree prints a process and all that it has started, the parents first.
+# process_tree prints a process and all its descendants, parents first.
 process_tree() {
   local level=$1
   echo "$1"
@@ -168,7 +172,8 @@ signal_tree() {
   kill "-$1" "${pids[@]}"
 }
 
-# kill_tree stops the parent first, so that it can neither start new children nor react to the death of the old ones.
+# kill_tree stops the parent first, so that it can neither start new children nor react to the death
+# of the old ones.
 kill_tree() {
   local pids
   kill -STOP "$1"
@@ -182,13 +187,13 @@ as_root() { if ((EUID == 0)); then "$@"; else sudo -n "$@"; fi; }
 
 apt_has() { command -v apt-get >/dev/null && apt-cache show "$1" 2>/dev/null | grep '^Package:' >/dev/null; }
 
-# apt_install keeps the packages from starting servers of their own: a policy file is the documented way. It is a
-# subshell, so that its trap takes the file away again also when somebody interrupts.
+# apt_install keeps packages from starting their own servers, by a policy file, which is the
+# documented way. It runs in a subshell so that its trap removes the file also after an interrupt.
 apt_install() (
   policy=/usr/sbin/policy-rc.d
   can_be_root || die "please install: $*"
   exec 7>"$BASE/lock/apt"
-  flock -w 600 7 || die "somebody else has been installing packages for ten minutes"
+  flock -w 600 7 || die "another process has been installing packages for ten minutes"
   say "installing $*"
   if [[ ! -e $policy ]]; then
     trap 'as_root rm -f "$policy"' EXIT

@@ -1,12 +1,14 @@
 # shellcheck shell=bash
-# Not a kind: Confluent's own serializers for Python, which the tests in adapter/schema let read what we write, and write what we
-# read. "dev/services install confluent" makes a virtual environment with them.
+# Not a kind: Confluent's own serializers for Python. The tests in adapter/schema use them to check
+# that each side reads what the other writes. "dev/services install confluent" creates a virtual
+# environment with them.
 
 CONFLUENT_VERSION=2.13.0
 
 confluent_program() { echo "$BASE/programs/confluent-python-$CONFLUENT_VERSION"; }
 
-# A virtual environment holds its own path, so it is made where it stays; the file says that it is complete.
+# A virtual environment contains its own absolute path, so it must be created in its final location.
+# A marker file says that it is complete.
 fetch_confluent() {
   local target
   target=$(confluent_program)

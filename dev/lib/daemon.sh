@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2153 # PORT and NAME are set by select_service
-# Not a kind: what the kinds have in common whose program writes no pid file of its own, or listens on several ports.
+# Not a kind: functions for kinds whose program writes no pid file or listens on several ports.
 
-# daemon_launch runs a program in $DIR, with that as its HOME. The file has its number and its time of birth, so that
-# whoever has the same number later is not taken for it.
+# daemon_launch runs a program in $DIR, with that as its HOME. The pid file has the process ID and
+# the start time, so that a later process with the same ID is not mistaken for it.
 daemon_launch() {
   as_server touch "$DIR/log"
   launch env -C "$DIR" "HOME=$DIR" "$@"
@@ -14,7 +14,7 @@ born() {
   local stat
   stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
   read -ra stat <<<"${stat##*) }"
-  echo "${stat[19]}" # field 22, in ticks since the start of the machine
+  echo "${stat[19]}" # field 22, in clock ticks since boot
 }
 
 daemon_pid() {
@@ -23,7 +23,7 @@ daemon_pid() {
   if alive "$pid" && [[ $(born "$pid") == "$birth" ]]; then echo "$pid"; fi
 }
 
-# daemon_stop SECONDS: how long it may take to end by itself.
+# daemon_stop SECONDS stops the server; SECONDS limits how long a clean shutdown may take.
 daemon_stop() {
   local pid
   pid=$(daemon_pid)
@@ -31,8 +31,8 @@ daemon_stop() {
   wait_for "$1" none_alive "$pid" || kill_tree "$pid"
 }
 
-# extra_port WORD [DIRECTORY] prints a further port of the server, chosen when first asked for. These are below those of
-# choose_port, so that neither has to know what the other has given away.
+# extra_port WORD [DIRECTORY] prints another port of the server, chosen on first use. These ports
+# are below those of choose_port, so that the two never conflict.
 extra_port() {
   local file=${2:-$DIR}/port.$1
   if [[ ! -s $file ]]; then with_lock port choose_extra_port "$file"; fi
@@ -47,8 +47,9 @@ choose_extra_port() {
   echo "$port" >"$1"
 }
 
-# answers PORT REQUEST PATTERN: one request, one line of the answer; PATTERN is a glob. It must not need a client program,
-# and a server that hangs must not hang us. The request may contain backslash escapes, also \0.
+# answers PORT REQUEST PATTERN sends a request and compares one line of the response; PATTERN is a
+# glob. It needs no client program, and a server that hangs does not block it. The request may
+# contain backslash escapes, including \0.
 answers() {
   local line
   line=$({
@@ -60,7 +61,8 @@ answers() {
   [[ $line == $3 ]]
 }
 
-# answers_bytes PORT REQUEST HEX: the same for protocols without lines; the answer must begin with these bytes, ?? is any.
+# answers_bytes PORT REQUEST HEX: the same for binary protocols. The response must begin with these
+# bytes; ?? matches any byte.
 answers_bytes() {
   local bytes
   bytes=$({
@@ -75,13 +77,13 @@ answers_bytes() {
 # http_ok PORT PATH [HEADERS]
 http_ok() { answers "$1" "GET $2 HTTP/1.0\\r\\nHost: 127.0.0.1\\r\\n${3-}\\r\\n" 'HTTP/1.? 200*'; }
 
-# Java servers are made of jars, which Maven fetches from wherever it is set up to.
+# java_install downloads jars with Maven, from the repositories that Maven is configured for.
 java_install() {
   command -v javac >/dev/null || apt_install default-jdk-headless
   command -v mvn >/dev/null || apt_install maven
 }
 
-# maven GOAL OPTION...: a goal of its dependency plugin.
+# maven GOAL OPTION... runs a goal of Maven's dependency plugin.
 maven() {
   local log=$BASE/maven.log goal=$1
   shift

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Not a kind: Debezium Server, which reads our log in test/cdc and stands beside us in test/proof/peers. "dev/services install debezium"
-# fetches it. It needs Java 21 or newer.
+# Not a kind: Debezium Server, which reads our log in test/cdc and is compared with Postrider in
+# test/proof/peers. "dev/services install debezium" fetches it. It needs Java 21 or newer.
 
 DEBEZIUM_VERSION=3.6.0.Final
 

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Amazon's SQS: ElasticMQ, from Maven Central. It keeps queues and messages in memory, as long as it runs. Unlike moto, it is safe for
-# many clients at once, and keeps the order of a group while one of its messages is in flight.
+# An emulator of Amazon SQS: ElasticMQ, from Maven Central. It keeps queues and messages in memory
+# only. Unlike moto, it is safe for many concurrent clients, and keeps the order of a message group
+# while one of its messages is in flight.
 
 elasticmq_names() { echo elasticmq; }
 elasticmq_port() { echo 25392; }

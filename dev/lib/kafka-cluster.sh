@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2153 # NAME is set by select_service
-# Three Kafka nodes, each broker and controller, that want TLS and a login as kafka@secure does. The group kafka-cluster is all of them;
-# each is a server for itself, so that a test can kill one and start it again: kafka-cluster1, kafka-cluster2, kafka-cluster3. Topics have three
+# Three Kafka nodes, each both broker and controller, that require TLS and a login as kafka@secure
+# does. The group kafka-cluster contains all of them. Each node is a server of its own
+# (kafka-cluster1 to kafka-cluster3), so that a test can kill and restart it. Topics have three
 # replicas, of which two must have a message.
 
 kafka_cluster_members() { printf 'kafka-cluster%s\n' 1 2 3; }
@@ -9,7 +10,8 @@ kafka_cluster_names() { kafka_cluster_members; }
 kafka_cluster_port() { echo $((25344 + VERSION)); }
 kafka_cluster_install() { kafka_install; }
 
-# Every node must know all controllers before there are any others, so these ports belong to the cluster.
+# Every node must know the addresses of all controllers before any of them exists, so these ports
+# are fixed for the cluster.
 kafka_cluster_controller() {
   mkdir -p "$BASE/kafka-cluster"
   extra_port "controller$1" "$BASE/kafka-cluster"
@@ -23,7 +25,8 @@ kafka_cluster_init() {
 
 kafka_cluster_start() { kafka_start; }
 
-# A node serves once two of them form a quorum; before that there is nothing to wait for. The answer lists the brokers that have joined.
+# Nodes serve clients once two of them form a quorum; before that, do not wait. The response lists
+# the brokers that have joined.
 kafka_cluster_ready() {
   local joined running
   [[ -n $(daemon_pid) ]] || return 1
@@ -46,7 +49,7 @@ kafka_cluster_running() {
 kafka_cluster_pid() { daemon_pid; }
 kafka_cluster_stop() { daemon_stop 60; }
 
-# All nodes in one variable, also those that are down: finding one that is not is the client's business.
+# All nodes in one variable, including those that are down: clients must find one that runs.
 kafka_cluster_env() {
   local name hosts='' running
   mapfile -t running < <(kafka_cluster_running)

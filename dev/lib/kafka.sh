@@ -53,11 +53,11 @@ kafka_java() {
     "-Dlog4j2.configurationFile=$DIR/log4j2.properties"
 }
 
-# The controller's port of a cluster's node belongs to the cluster.
+# In a cluster, the controller's port belongs to the cluster.
 kafka_controller() { if [[ $KIND == kafka_cluster ]]; then kafka_cluster_controller "$VERSION"; else extra_port controller; fi; }
 
-# Clients are told where to come back to. With POSTRIDER_KAFKA_PROXY, an address, there is a second listener, which names that
-# one, for whoever came through the proxy; it is at port.proxied.
+# Kafka advertises an address to clients. With POSTRIDER_KAFKA_PROXY, an address, there is a second
+# listener that advertises the proxy; its port is in port.proxied.
 kafka_listeners() {
   local more='' advertised='' protocol=''
   if is_secure; then
@@ -74,7 +74,8 @@ kafka_listeners() {
   echo "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT$protocol"
 }
 
-# Clients need TLS and a login: by password, by SCRAM, or by a token, which nobody signs. The user is postrider, the password secret.
+# Clients need TLS and a login: by password, by SCRAM, or by an unsigned token. The user is
+# postrider, the password secret.
 kafka_secure_listeners() {
   ca_make
   cat "$(ca_dir)/server.key" "$(ca_dir)/server.pem" | as_server tee "$DIR/keystore.pem" >/dev/null
@@ -83,7 +84,8 @@ listeners=SECURE://127.0.0.1:$PORT,INTERNAL://127.0.0.1:$(extra_port internal),C
 advertised.listeners=SECURE://127.0.0.1:$PORT,INTERNAL://127.0.0.1:$(extra_port internal)
 listener.security.protocol.map=SECURE:SASL_SSL,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT
 inter.broker.listener.name=INTERNAL
-# The nodes among themselves, who must vote before there is any ACL to be read. Clients have a name.
+# ANONYMOUS are the nodes among themselves, which must vote before any ACL can be read. Clients have
+# a name.
 super.users=User:ANONYMOUS
 ssl.keystore.type=PEM
 ssl.keystore.location=$DIR/keystore.pem
@@ -120,10 +122,11 @@ share.coordinator.state.topic.replication.factor=$3
 share.coordinator.state.topic.min.isr=$4
 share.coordinator.state.topic.num.partitions=4
 group.initial.rebalance.delay.ms=0
-# After a crash the controller, which is new itself, waits this long for the old broker before it takes the new one.
+# After a crash the restarted controller waits this long for the old broker before it accepts the
+# new one.
 broker.session.timeout.ms=6000
 broker.heartbeat.interval.ms=500
-# Everybody may do everything, but what a test forbids.
+# Everything is allowed except what a test forbids.
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 allow.everyone.if.no.acl.found=true
 EOT
@@ -133,7 +136,7 @@ EOT
 kafka_format() {
   local java users=()
   if [[ -e $DIR/initialised ]]; then return; fi
-  rm -rf "$DIR/data" # an earlier attempt that did not get to its end
+  rm -rf "$DIR/data" # left by an interrupted attempt
   as_server tee "$DIR/log4j2.properties" >/dev/null <<'EOT'
 appender.stdout.type = Console
 appender.stdout.name = STDOUT
@@ -144,7 +147,7 @@ rootLogger.appenderRef.stdout.ref = STDOUT
 EOT
   as_server tee "$DIR/server.properties" >/dev/null <<<"$1"
   mapfile -t java < <(kafka_java)
-  # The identity of a cluster is 16 bytes in base64; these are "postrider-test-1".
+  # A cluster ID is 16 bytes in base64; these are "postrider-test-1".
   if is_secure; then users=(--add-scram 'SCRAM-SHA-512=[name=postrider,password=secret]'); fi
   as_server "${java[@]}" kafka.tools.StorageTool format -t cG9zdHJpZGVyLXRlc3QtMQ -c "$DIR/server.properties" "${users[@]}" \
     >>"$DIR/format.log" 2>&1 || die "could not format; see $DIR/format.log"
@@ -157,8 +160,9 @@ kafka_start() {
   daemon_launch "${java[@]}" kafka.Kafka "$DIR/server.properties"
 }
 
-# The question is Metadata for all topics: length, key 3, version 4, number 65, no client name, null, false. The answer:
-# length, number, no throttling, one broker. It is listed once it has joined, which is later than its port opens.
+# The request is Metadata for all topics: length, key 3, version 4, correlation ID 65, no client ID,
+# null, false. The response: length, correlation ID, no throttling, one broker. A broker is listed
+# once it has joined, which is later than its port opens.
 kafka_ready() {
   local at=$PORT
   if is_secure; then at=$(extra_port internal); fi

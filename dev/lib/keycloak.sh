@@ -9,7 +9,8 @@ KEYCLOAK_VERSION=26.7.0 # needs Java 17, which Debian 12 has
 
 keycloak_program() { echo "$BASE/programs/keycloak-$KEYCLOAK_VERSION"; }
 
-# The build chooses the database and compiles the settings, which takes longer than a start. Its result lies with the program.
+# The build selects the database and compiles the settings, which takes longer than a start. Its
+# result is stored with the program.
 keycloak_install() {
   local target name=keycloak-quarkus-dist
   target=$(keycloak_program)
@@ -27,11 +28,12 @@ keycloak_install() {
   rm -rf "$target.part"
 }
 
-# Keycloak imports a realm that it does not have yet, and never changes one. So a new realm needs a new database.
+# Keycloak imports a realm only if it does not exist, and never updates one. A changed realm
+# therefore needs a new database.
 keycloak_init() {
   local realm=$DIR/data/import/postrider-realm.json part
   as_server mkdir -p "$DIR/data/import"
-  # Its home has the server's own data beside the program's folders.
+  # Its home combines the server's own data with links to the program's folders.
   for part in conf lib providers themes; do as_server ln -sfn "$(keycloak_program)/$part" "$DIR/$part"; done
   if [[ ! -e $realm || $(keycloak_realm) != "$(<"$realm")" ]]; then
     if is_running; then keycloak_stop; fi
@@ -40,9 +42,10 @@ keycloak_init() {
   fi
 }
 
-# keycloak_realm prints the realm. People are viewer, operator and admin. Each is in the group postrider-NAME, and has the realm role NAME
-# and the role NAME of the client roles.example.com. Nobody is in no group, and has no role. The address of unverified, a viewer, is
-# not verified, as Keycloak creates people. Every password is "secret".
+# keycloak_realm prints the realm. The users are viewer, operator and admin. Each is in the group
+# postrider-NAME and has the realm role NAME and the role NAME of the client roles.example.com. The
+# user nobody has no group and no role. The email address of the user unverified, a viewer, is not
+# verified, as Keycloak creates users. Every password is "secret".
 #
 #   console             what docs/console-access.md describes: a secret, PKCE, groups
 #   roles.example.com   tells roles of the realm in the ID token and those of the client when asked, and no groups
@@ -84,7 +87,8 @@ keycloak_realm() {
 EOT
 }
 
-# keycloak_mapper NAME KIND PLACE SETTINGS: what else is said about people, in the id.token or in userinfo.token, which is userinfo.
+# keycloak_mapper NAME KIND PLACE SETTINGS adds claims about users to the id.token or to
+# userinfo.token, which is the userinfo response.
 keycloak_mapper() {
   echo "{\"name\": \"$1\", \"protocol\": \"openid-connect\", \"protocolMapper\": \"$2\", \"config\": {$4, \"$3.claim\": \"true\"}}"
 }
@@ -115,8 +119,8 @@ EOT
 # keycloak_rights ROLE
 keycloak_rights() { echo "\"groups\": [\"postrider-$1\"], \"realmRoles\": [\"$1\"], \"clientRoles\": {\"roles.example.com\": [\"$1\"]}"; }
 
-# Not by its own script, which stays between us and the server. Its name is not an address, so that browsers take it for another site
-# than a console at 127.0.0.1: that is how production is.
+# Not by its own script, which would be the parent of the server. Its host name is not an IP
+# address, so that browsers treat it as another site than a console at 127.0.0.1, as in production.
 keycloak_start() {
   local open=() package
   for package in lang util util.concurrent security; do open+=("--add-opens=java.base/java.$package=ALL-UNNAMED"); done

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# MariaDB from the distribution, but not as its service: own folders, own port, loopback only. Its settings are the defaults of a
-# fresh installation, except that commits reach the disk as they do there and the buffers are those of a small server.
+# MariaDB from the distribution, but not as its service: own folders, own port, loopback only. Its
+# settings are the defaults of a fresh installation with the buffers of a small server; commits are
+# flushed to disk.
 
 mariadb_names() { echo mariadb; }
 mariadb_port() { echo 25306; }
@@ -9,7 +10,7 @@ mariadb_install() {
   if [[ ! -x /usr/sbin/mariadbd ]]; then apt_install mariadb-server; fi
 }
 
-# The path of a socket may have 107 bytes.
+# Socket paths are limited to 107 bytes.
 mariadb_socket() { if ((${#DIR} > 85)); then echo "/tmp/postrider-$PORT.sock"; else echo "$DIR/sock"; fi; }
 
 mariadb_init() {
@@ -36,7 +37,7 @@ innodb_flush_log_at_trx_commit = 1
 default-time-zone = +00:00
 EOT
   if [[ -e $DIR/initialised ]]; then return; fi
-  rm -rf "$DIR/data" # an earlier attempt that did not get to its end
+  rm -rf "$DIR/data" # left by an interrupted attempt
   as_server mariadb-install-db --no-defaults --datadir="$DIR/data" --skip-test-db >>"$DIR/install.log" 2>&1 ||
     die "mariadb-install-db failed; see $DIR/install.log"
   as_server touch "$DIR/initialised"
@@ -44,7 +45,7 @@ EOT
 
 mariadb_start() { daemon_launch /usr/sbin/mariadbd --defaults-file="$DIR/my.cnf"; }
 
-# The server greets whoever connects: the packet's number is 0, and the protocol's version 10.
+# The server sends a greeting: packet number 0, protocol version 10.
 mariadb_ready() { [[ -n $(mariadb_pid) ]] && answers_bytes "$PORT" '' '??????000a'; }
 mariadb_pid() { daemon_pid; }
 mariadb_stop() { daemon_stop 60; }

@@ -1,17 +1,18 @@
 # shellcheck shell=bash
-# Amazon's SQS and SNS: moto, from PyPI, in server mode. It keeps queues and messages in memory, as long as it runs.
+# An emulator of Amazon SQS and SNS: moto, from PyPI, in server mode. It keeps queues and messages
+# in memory only.
 
 moto_names() { echo moto; }
 moto_port() { echo 25391; }
 
 MOTO_VERSION=5.2.5
-MOTO_FLASK_VERSION=3.1.3 # which a server of it needs, with flask-cors; "moto[server]" brings 180 MB more
+MOTO_FLASK_VERSION=3.1.3 # needed by the server, with flask-cors; "moto[server]" brings 180 MB more
 MOTO_CORS_VERSION=6.0.5
 
 moto_program() { echo "$BASE/programs/moto-$MOTO_VERSION"; }
 
-# A virtual environment holds its own path, so it is made where it stays; the file says that it is complete. The system's Python is the
-# one that every user can run.
+# A virtual environment contains its own absolute path, so it must be created in its final location.
+# A marker file says that it is complete. Every user can run the system's Python.
 moto_install() {
   local target
   target=$(moto_program)

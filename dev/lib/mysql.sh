@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# MySQL, which stable distributions of Debian do not have: its packages of the unstable one, with all the libraries that they need,
-# unpacked into a folder. Nothing of it is installed on the machine.
+# MySQL, which stable Debian does not package: its packages from unstable, with all the libraries
+# that they need, unpacked into a folder. Nothing is installed on the machine.
 
 mysql_names() { echo mysql; }
 mysql_port() { echo 25406; }
@@ -19,7 +19,7 @@ mysql_fetch() {
   rm -rf "$target" "$work"
   mkdir -p "$target" "$work/state/lists/partial" "$work/cache/archives/partial" "$work/packages"
   echo "deb $mirror sid main" >"$work/sources.list"
-  touch "$work/status" # nothing is installed, so that all libraries come along
+  touch "$work/status" # an empty package status, so that all libraries are included
   apt=(apt-get -qq -o "Dir::Etc::sourcelist=$work/sources.list" -o Dir::Etc::sourceparts=/dev/null -o "Dir::State=$work/state"
     -o "Dir::State::status=$work/status" -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=root)
   "${apt[@]}" update >&2 || die "could not read the list of Debian's unstable packages"
@@ -73,7 +73,7 @@ EOT
 }
 
 mysql_create() {
-  rm -rf "$DIR/data" # an earlier attempt that did not get to its end
+  rm -rf "$DIR/data" # left by an interrupted attempt
   # shellcheck disable=SC2046 # it is several words, none of which has spaces
   as_server $(mysql_program) --initialize-insecure >>"$DIR/install.log" 2>&1 || die "mysqld --initialize failed; see $DIR/install.log"
   as_server touch "$DIR/initialised"

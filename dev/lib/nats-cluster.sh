@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2153 # NAME is set by select_service
-# Three NATS servers as one cluster, for streams with three replicas; nats-cluster@secure wants TLS and a login as nats@secure does. The group nats-cluster is all of them; each is a
-# server for itself, so that a test can kill one and start it again: nats-cluster1, nats-cluster2, nats-cluster3.
+# Three NATS servers as one cluster, for streams with three replicas; nats-cluster@secure requires
+# TLS and a login as nats@secure does. The group nats-cluster contains all of them. Each node is a
+# server of its own (nats-cluster1 to nats-cluster3), so that a test can kill and restart it.
 
 nats_cluster_members() { printf 'nats-cluster%s\n' 1 2 3; }
 nats_cluster_names() { nats_cluster_members; }
@@ -11,7 +12,8 @@ nats_cluster_install() { nats_install; }
 # nats_cluster_nodes prints the names of all nodes of this cluster.
 nats_cluster_nodes() { nats_cluster_members | sed "s/\$/${INSTANCE:+@$INSTANCE}/"; }
 
-# Every node must know the routes to all before there are any others, so these ports belong to the cluster.
+# Every node must know the routes to all others before any of them exists, so these ports are fixed
+# for the cluster.
 nats_cluster_route() {
   local shared=$BASE/nats-cluster${INSTANCE:+@$INSTANCE}
   mkdir -p "$shared"
@@ -50,8 +52,8 @@ nats_cluster_tls() {
 
 nats_cluster_start() { nats_start; }
 
-# Healthy means that there is a leader and that this node has caught up with it. The first leader needs all three nodes,
-# later ones any two; with fewer there is nothing to wait for.
+# A healthy node has caught up with a leader. Electing the first leader needs all three nodes, later
+# ones any two; with fewer, do not wait.
 nats_cluster_ready() {
   local name running formed=0
   nats_ready || return 1
@@ -75,7 +77,7 @@ nats_cluster_running() {
 nats_cluster_pid() { daemon_pid; }
 nats_cluster_stop() { daemon_stop 30; }
 
-# All nodes in one variable, also those that are down: finding one that is not is the client's business.
+# All nodes in one variable, including those that are down: clients must find one that runs.
 nats_cluster_env() {
   local name urls='' running
   mapfile -t running < <(nats_cluster_running)

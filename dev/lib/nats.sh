@@ -31,11 +31,12 @@ nats_init() {
   fi
 }
 
-# The public half of the nkey whose seed the tests have.
+# The public half of the nkey whose seed is in the tests.
 NATS_NKEY=UBZDTUG2YLU3KNOJOUZVNN4OKCEGVBRGGFNZX6TYACHOIDZRLB4LSZYB
 
-# Nobody may do anything without TLS and a login. Who comes with postrider's certificate needs no password. The second account sees only
-# what the first exports to it, under a prefix of its own: nats_secure_config SERVER
+# nats_secure_config SERVER requires TLS and a login for everything. Clients with postrider's
+# certificate need no password. The second account sees only what the first exports to it, under a
+# separate prefix.
 nats_secure_config() {
   cat <<EOT
 server_name: "$1"
@@ -85,7 +86,7 @@ jetstream {
   max_memory_store: 1GB
   max_file_store: 20GB
 }
-# Who says nothing may do everything; the user restricted is for tests of what is forbidden.
+# Clients without a login may do everything; the user restricted is for tests of permissions.
 no_auth_user: "postrider"
 authorization {
   users: [
@@ -98,7 +99,8 @@ EOT
 
 nats_start() { daemon_launch "$(nats_program)" -c "$DIR/nats.conf"; }
 
-# It greets every client by itself; JetStream is in the greeting once it has read its files.
+# The server sends a greeting to every client; JetStream is in the greeting once it has read its
+# files.
 nats_ready() { [[ -n $(nats_pid) ]] && answers "$PORT" '' 'INFO *"jetstream":true*'; }
 nats_pid() { daemon_pid; }
 nats_stop() { daemon_stop 30; }

@@ -14,7 +14,7 @@ pgbouncer_init() {
   echo '"postgres" ""' | as_server tee "$DIR/users.txt" >/dev/null
 }
 
-# A stopped PostgreSQL is listed too: the pooler connects only when a client asks for it.
+# Stopped PostgreSQL servers are listed too: the pooler connects only when a client asks for them.
 pgbouncer_config() {
   local name alias
   echo '[databases]'
@@ -23,7 +23,8 @@ pgbouncer_config() {
     alias=pg${name#postgres}
     echo "${alias/@/_} = host=127.0.0.1 port=$(<"$BASE/$name/port") dbname=postrider"
   done
-  # Databases that are reached by another way, such as through a proxy: a file beside this one, if somebody has put it there.
+  # Databases that are reached another way, such as through a proxy: an optional file beside this
+  # one.
   cat "$DIR/databases" 2>/dev/null || true
   cat <<EOF
 [pgbouncer]
@@ -38,17 +39,18 @@ max_client_conn = 1000
 default_pool_size = 60
 ignore_startup_parameters = extra_float_digits
 pidfile = $DIR/pid
-# A database that a test has killed and started again must be usable at once.
+# A database that a test has killed and restarted must be usable at once.
 server_login_retry = 0.2
 EOF
 }
 
 pgbouncer_start() {
   pgbouncer_init
-  # It refuses to start over the file of a process that was killed, when that number is in use again.
+  # PgBouncer refuses to start over the pid file of a killed process when another process has that
+  # ID.
   rm -f "$DIR/pid"
   as_server touch "$DIR/log"
-  # Each client and each server connection is a descriptor.
+  # Each client connection and each server connection uses a file descriptor.
   ulimit -n 4096 2>/dev/null || true
   launch /usr/sbin/pgbouncer "$DIR/pgbouncer.ini"
 }

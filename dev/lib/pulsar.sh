@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Apache Pulsar, broker and bookie in one process, without functions and without stream storage.
+# Apache Pulsar: broker and bookie in one process, without functions and stream storage.
 
 pulsar_names() { echo pulsar; }
 pulsar_port() { echo 25360; }
@@ -25,9 +25,10 @@ pulsar_install() {
   mv "$target.part" "$target"
 }
 
-# The settings that it came with, changed in place: it reads the file in two ways, and they do not agree on which of two
-# lines for one key counts. Without allowEphemeralPorts the bookie ignores its port and takes a random one. Without
-# acknowledgments inside a batch, one message that is not acknowledged brings its whole batch again.
+# pulsar_init edits the shipped settings in place: Pulsar reads the file in two ways, which disagree
+# on which of two lines for one key wins. Without allowEphemeralPorts the bookie ignores its port
+# and takes a random one. Without acknowledgments inside a batch, one unacknowledged message causes
+# redelivery of its whole batch.
 pulsar_init() {
   local plain=$PORT secure=()
   if [[ -e $DIR/initialised ]]; then return; fi
@@ -45,8 +46,8 @@ pulsar_init() {
   as_server touch "$DIR/initialised"
 }
 
-# Who has a token of postrider may do everything, restricted may only receive from the topics it is let to, and nobody else anything. Its own HTTP
-# interface stays without TLS.
+# Clients with a token of postrider may do everything; those of restricted may only receive from
+# permitted topics; all others may do nothing. The HTTP interface has no TLS.
 pulsar_secure() {
   local token
   ca_make
@@ -79,7 +80,8 @@ pulsar_token() {
 
 base64url() { base64 -w0 | tr '+/' '-_' | tr -d '='; }
 
-# The script takes memory and collector from the environment; a blank stands for "no log of the collector".
+# The script takes memory and collector options from the environment; a blank disables the
+# collector's log.
 pulsar_start() {
   daemon_launch env \
     "PULSAR_STANDALONE_CONF=$DIR/standalone.conf" \
@@ -92,7 +94,7 @@ pulsar_start() {
     --bookkeeper-port "$(extra_port bookkeeper)" --advertised-address 127.0.0.1
 }
 
-# The namespace that clients use by default is made last; its own check of health sends a message and reads it.
+# The default namespace is created last; the server's own health check sends a message and reads it.
 pulsar_ready() {
   local http header=''
   [[ -n $(pulsar_pid) ]] || return 1

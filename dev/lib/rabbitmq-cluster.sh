@@ -1,15 +1,17 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2153 # NAME and PORT are set by select_service
-# Three RabbitMQ nodes as one cluster, for quorum queues, which want TLS and a login as rabbitmq@secure does. The group rabbitmq-cluster is all
-# of them; each is a server for itself, so that a test can kill one and start it again: rabbitmq-cluster1 to rabbitmq-cluster3. The user
-# restricted may not write to what begins with "forbidden".
+# Three RabbitMQ nodes as one cluster, for quorum queues, which require TLS and a login as
+# rabbitmq@secure does. The group rabbitmq-cluster contains all of them. Each node is a server of
+# its own (rabbitmq-cluster1 to rabbitmq-cluster3), so that a test can kill and restart it. The user
+# restricted may not write to names that begin with "forbidden".
 
 rabbitmq_cluster_members() { printf 'rabbitmq-cluster%s\n' 1 2 3; }
 rabbitmq_cluster_names() { rabbitmq_cluster_members; }
 rabbitmq_cluster_port() { echo $((25330 + VERSION)); }
 rabbitmq_cluster_install() { rabbitmq_install; }
 
-# The nodes share a cookie. A partition stops the smaller side, as operators are advised to set it.
+# The nodes share a cookie. On a partition the smaller side stops, as RabbitMQ's documentation
+# recommends.
 rabbitmq_cluster_init() {
   local cookie=$BASE/rabbitmq-cluster/cookie
   mkdir -p "$BASE/rabbitmq-cluster"
@@ -45,7 +47,7 @@ rabbitmq_cluster_ready() {
 
 rabbitmq_cluster_pid() { daemon_pid; }
 
-# With the last node the port mapper ends.
+# The port mapper ends with the last node.
 rabbitmq_cluster_stop() {
   daemon_stop 60
   if [[ -z $(rabbitmq_cluster_running) ]]; then ERL_EPMD_PORT=$(rabbitmq_mapper) epmd -kill >/dev/null 2>&1 || true; fi
@@ -58,7 +60,7 @@ rabbitmq_cluster_running() {
   done
 }
 
-# All nodes in one variable, also those that are down: finding one that is not is the client's business.
+# All nodes in one variable, including those that are down: clients must find one that runs.
 rabbitmq_cluster_env() {
   local name hosts='' running
   mapfile -t running < <(rabbitmq_cluster_running)

@@ -10,7 +10,7 @@ rabbitmq_install() {
   if [[ ! -x $RABBITMQ_PROGRAMS/rabbitmq-server ]]; then apt_install rabbitmq-server; fi
 }
 
-# The port mapper of a cluster knows all its nodes, and belongs to none of them.
+# A cluster's port mapper knows all its nodes and belongs to none of them.
 rabbitmq_mapper() {
   if [[ $KIND == rabbitmq_cluster ]]; then
     mkdir -p "$BASE/rabbitmq-cluster"
@@ -20,7 +20,8 @@ rabbitmq_mapper() {
   fi
 }
 
-# The distribution's own files must not reach this node, hence also names of files that do not exist.
+# The distribution's own configuration must not affect this node, hence also names of files that do
+# not exist.
 rabbitmq_settings() {
   cat <<EOT
 HOME=$DIR
@@ -43,7 +44,8 @@ RABBITMQ_CTL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}
 EOT
 }
 
-# The user is postrider, by password or by certificate. The listener without TLS is for the test of readiness alone.
+# The user is postrider, by password or by certificate. Only the test of readiness uses the listener
+# without TLS.
 rabbitmq_secure_config() {
   cat <<EOT
 listeners.ssl.default = 127.0.0.1:$PORT
@@ -71,12 +73,13 @@ rabbitmq_init() {
     echo '[].' | as_server tee "$DIR/enabled_plugins" >/dev/null
     echo 'loopback_users.guest = true' | as_server tee "$DIR/rabbitmq.conf" >/dev/null
   fi
-  # Made here, and not by whichever program is first: that might be root's rabbitmqctl, and the server could not read it.
+  # Create the cookie here: if root's rabbitmqctl ran first, the server could not read the file.
   if [[ ! -s $DIR/.erlang.cookie ]]; then
     # shellcheck disable=SC2016 # for the other shell
     as_server sh -c 'umask 077; head -c 24 /dev/urandom | base64 | tr -dc A-Za-z0-9 >"$1"' - "$DIR/.erlang.cookie"
   fi
-  # For tests, one word that reaches this node: rabbitmqctl set_vm_memory_high_watermark 0, and the like.
+  # Tests use this wrapper to reach the node: rabbitmqctl set_vm_memory_high_watermark 0, and the
+  # like.
   mapfile -t settings < <(rabbitmq_settings)
   {
     echo '#!/bin/sh'
@@ -87,7 +90,7 @@ rabbitmq_init() {
   as_server chmod 755 "$DIR/rabbitmqctl"
 }
 
-# The port mapper is a child of the server, and ends with it.
+# The port mapper is a child of the server and ends with it.
 rabbitmq_start() {
   local settings
   mapfile -t settings < <(rabbitmq_settings)
@@ -95,7 +98,7 @@ rabbitmq_start() {
   daemon_launch env "${settings[@]}" bash -c 'epmd & exec "$1"/rabbitmq-server' - "$RABBITMQ_PROGRAMS"
 }
 
-# The answer to the protocol's greeting is a frame of type 1 on channel 0.
+# The response to the protocol's greeting is a frame of type 1 on channel 0.
 rabbitmq_ready() {
   local at=$PORT
   if is_secure; then at=$(extra_port plain); fi

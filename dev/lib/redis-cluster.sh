@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2153 # NAME and PORT are set by select_service
-# A Redis Cluster of three primaries and three replicas, which want TLS and a login as redis@secure does. The group redis-cluster is all of
-# them; each is a server for itself, so that a test can kill one and start it again: redis-cluster1 to redis-cluster6.
+# A Redis Cluster of three primaries and three replicas that require TLS and a login as redis@secure
+# does. The group redis-cluster contains all of them. Each is a server of its own (redis-cluster1 to
+# redis-cluster6), so that a test can kill and restart it.
 
 redis_cluster_members() { printf 'redis-cluster%s\n' 1 2 3 4 5 6; }
 redis_cluster_names() { redis_cluster_members; }
@@ -38,7 +39,8 @@ redis_cluster_cli() {
   redis-cli --tls --cacert "$(ca_dir)/ca.pem" -h 127.0.0.1 -p "$PORT" --user postrider --pass secret --no-auth-warning "$@" 2>/dev/null
 }
 
-# The last one to start makes the cluster. After that a node is ready when it knows who serves what, and a replica when it follows.
+# The last node to start creates the cluster. After that a node is ready when it knows the cluster's
+# slots, and a replica when it replicates.
 redis_cluster_ready() {
   local info name running nodes=()
   info=$(redis_cluster_cli cluster info) || return 1
@@ -59,7 +61,7 @@ redis_cluster_running() {
   done
 }
 
-# All nodes in one variable, also those that are down: finding one that is not is the client's business.
+# All nodes in one variable, including those that are down: clients must find one that runs.
 redis_cluster_env() {
   local name hosts='' running
   mapfile -t running < <(redis_cluster_running)

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2153 # NAME and PORT are set by select_service
-# A Redis with two replicas and three sentinels, which have one of them take over from another: redis-sentinel1 to redis-sentinel3 are the
-# servers, redis-sentinel4 to redis-sentinel6 the sentinels. The group redis-sentinel is all of them. Servers want the password "secret",
-# sentinels "watch". Sentinels change the configuration of all six, so that it is written once.
+# A Redis primary with two replicas and three sentinels that fail over between them: redis-sentinel1
+# to redis-sentinel3 are the servers, redis-sentinel4 to redis-sentinel6 the sentinels. The group
+# redis-sentinel contains all of them. Servers require the password "secret", sentinels "watch".
+# Sentinels rewrite the configuration of all six, so it is written only once.
 
 redis_sentinel_members() { printf 'redis-sentinel%s\n' 1 2 3 4 5 6; }
 redis_sentinel_names() { redis_sentinel_members; }
@@ -57,8 +58,9 @@ redis_sentinel_pid() { daemon_pid; }
 redis_sentinel_stop() { daemon_stop 30; }
 redis_sentinel_cli() { REDISCLI_AUTH=$1 redis-cli -p "$PORT" "${@:2}" 2>/dev/null; }
 
-# A sentinel is ready when it knows the replicas, and the last of them when it also knows the others: before, none could take over. A server
-# that comes back is ready when it follows the other, unless the sentinels say that it leads; that takes them ten seconds.
+# A sentinel is ready when it knows the replicas, and the last one when it also knows the other
+# sentinels: before that, no failover is possible. A restarted server is ready when it replicates
+# from the primary, unless the sentinels have elected it primary; that takes them ten seconds.
 redis_sentinel_ready() {
   local info leads
   if ((VERSION <= 3)); then
@@ -71,7 +73,7 @@ redis_sentinel_ready() {
   if ((VERSION < 6)); then [[ $info == *slaves=2* ]]; else [[ $info == *slaves=2,sentinels=3* ]]; fi
 }
 
-# The port of the server that sentinels name, or nothing if there are none yet.
+# Prints the port of the primary according to the sentinels, or nothing if no sentinel runs yet.
 redis_sentinel_leader() {
   local sentinel=$BASE/redis-sentinel4
   if [[ -n $(DIR=$sentinel daemon_pid) ]]; then
@@ -79,7 +81,7 @@ redis_sentinel_leader() {
   fi
 }
 
-# One of the sentinels prints all of them.
+# Only one of the sentinels prints the list of all.
 redis_sentinel_env() {
   local n hosts=''
   if ((VERSION <= 3)); then return; fi

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
-# Redis from the distribution, with the settings an operator would give a stream: a log that reaches the disk every
-# second, and an error instead of lost entries when memory is full. Instances are for being killed: in them every write reaches the
-# disk before it is confirmed, because once a second Redis keeps confirmed writes in memory for as long as the disk is busy.
+# Redis from the distribution, with settings suitable for a stream: a log that is flushed to disk
+# every second, and an error instead of evicted entries when memory is full. Instances are there to
+# be killed: they flush every write before they confirm it, because with one flush per second Redis
+# keeps confirmed writes in memory for as long as the disk is busy.
 
 redis_names() { echo redis; }
 redis_port() { echo 25350; }
@@ -24,7 +25,7 @@ $(if is_secure; then redis_secure; fi)
 EOT
 }
 
-# Besides TLS, the users: postrider, which may do everything, and restricted, which may not write to streams.
+# With TLS and two users: postrider may do everything, restricted may not write to streams.
 redis_secure() {
   ca_make
   cat <<EOT

@@ -1,10 +1,11 @@
 # shellcheck shell=bash
-# A schema registry with Confluent's REST API: Apicurio Registry, from Maven Central. It keeps schemas in memory, as long as it runs.
+# A schema registry with Confluent's REST API: Apicurio Registry, from Maven Central. It keeps
+# schemas in memory only.
 
 registry_names() { echo registry; }
 registry_port() { echo 25381; }
 
-REGISTRY_VERSION=2.6.13.Final # the newest that Maven finds for Java 17, which Debian 12 has
+REGISTRY_VERSION=2.6.13.Final # the newest version for Java 17, which Debian 12 has
 
 registry_program() { echo "$BASE/programs/apicurio-registry-$REGISTRY_VERSION"; }
 

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Not a kind: programs for checks that are built from the modules in dev/tools. Each is kept under its version, so that a clean of
-# Go's cache does not build it again; "dev/services install NAME" leaves a link to it in .services/bin.
+# Not a kind: programs for checks, built from the modules in dev/tools. Each is stored under its
+# version, so that cleaning Go's cache does not cause a rebuild; "dev/services install NAME" creates
+# a link to it in .services/bin.
 
 # go_tool NAME FOLDER MODULE PACKAGE: the version is that of MODULE in dev/tools/FOLDER.
 go_tool() {

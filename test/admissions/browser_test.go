@@ -12,8 +12,9 @@ import (
 	"github.com/postrider/postrider/test/playwright"
 )
 
-// TestBrowser lets people apply in a real browser. It keeps pictures of what they see in the folder POSTRIDER_ARTIFACTS, by
-// default browser/artifacts; UPDATE_SCREENSHOTS=1 renews docs/admissions. BROWSER_TESTS has arguments for Playwright.
+// TestBrowser submits applications in a real browser. It stores screenshots in the folder
+// POSTRIDER_ARTIFACTS, by default browser/artifacts; UPDATE_SCREENSHOTS=1 updates docs/admissions.
+// BROWSER_TESTS has arguments for Playwright.
 func TestBrowser(t *testing.T) {
 	need.Alone(t, "a browser waits for some seconds only")
 	playwright.Install(t, "browser")

@@ -1,3 +1,4 @@
-// Package admissions tests the worked example as people use it: all of its programs, with real servers behind them, hundreds of
-// applicants at once, failures on purpose, and a real browser. What is tested is also what "make demo" shows.
+// Package admissions tests the admissions example end to end: all of its programs against real
+// servers, hundreds of concurrent applicants, injected failures and a real browser. It covers what
+// "make demo" shows.
 package admissions

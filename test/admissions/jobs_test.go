@@ -13,8 +13,9 @@ import (
 	"github.com/postrider/postrider/examples/admissions/demo/stage"
 )
 
-// TestJobs looks at what one application leaves in the queue: each message has become one job, whose ID is made of the message's.
-// The queue refuses a second job with that ID, so a message that is sent again is not a second job.
+// TestJobs checks the jobs that one application leaves in the queue: each message has become one
+// job, whose ID is derived from the message's. The queue rejects a second job with that ID, so a
+// message that is sent again does not create another one.
 func TestJobs(t *testing.T) {
 	s := newStage(t, "asynq")
 	people := crowd.New(s.Settings.Pages)
@@ -50,7 +51,8 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// messageOf returns the ID of the message of a type about an application, when it is there.
+// messageOf returns the ID of the message of a type about an application, or "" if there is none
+// yet.
 func messageOf(t *testing.T, s *stage.Stage, application, kind string) (id string) {
 	t.Helper()
 	db, err := pgxpool.New(t.Context(), s.Database)

@@ -8,19 +8,21 @@ import (
 	"github.com/postrider/postrider/examples/admissions/demo/tour"
 )
 
-// TestFailures lets 500 people apply at once, and while their applications are on the way kills the relay, the pages and the
-// workers, cuts the network to the queue, deploys a new version, and has an operator mend what fails for good. Nothing is lost,
-// and nobody pays or is mailed twice.
+// TestFailures has 500 people apply at once. While their applications are processed, it kills the
+// relay, the pages and the workers, cuts the network to the queue, deploys a new version, and has
+// an operator repair permanent failures. No application is lost, and nobody pays or gets mail
+// twice.
 func TestFailures(t *testing.T) {
-	t.Parallel() // with the other queues: all of them wait most of the time, for leases to run out and the like
+	t.Parallel() // with the other queues: most of the time all of them wait, for leases to expire and the like
 	s := newStage(t, "rabbitmq")
 	play(t, func(ctx context.Context) error {
 		return tour.Play(ctx, s, t.Output(), 500, tour.Crash, tour.Partition, tour.Deploy, tour.DeadLetter)
 	})
 }
 
-// TestQueues plays failures on the other queues: one setting is all that differs. There is no cut with asynq, which gives a task
-// whose worker was cut off to another one only after a minute or two.
+// TestQueues injects failures on the other queues; they differ by one setting. With asynq it does
+// not cut the network, because asynq takes a minute or two to hand a cut-off worker's task to
+// another one.
 func TestQueues(t *testing.T) {
 	for queue, incidents := range map[string][]tour.Incident{
 		"nats":  {tour.Crash, tour.Partition, tour.DeadLetter},

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/examples/admissions/demo/stage"
 )
 
-// prepareQueues sees to it that nothing is left in the queue of other tests, nor of this one when it ends.
+// prepareQueues removes what other tests left in the queue, and what this one leaves when it ends.
 func prepareQueues(t *testing.T, queue string, s stage.Settings) {
 	t.Helper()
 	var remove func(context.Context) error

@@ -18,14 +18,14 @@ import (
 	"github.com/postrider/postrider/test/built"
 )
 
-// queues are the names of the servers, and the variables that say where they are.
+// queues maps queues to their server and the variable with its address.
 var queues = map[string]struct{ server, variable string }{
 	"rabbitmq": {"rabbitmq", "POSTRIDER_TEST_RABBITMQ"},
 	"nats":     {"nats", "POSTRIDER_TEST_NATS"},
 	"asynq":    {"redis", "POSTRIDER_TEST_REDIS"},
 }
 
-// newStage runs the service with a queue until the test ends, with a database and queues of its own.
+// newStage runs the service with a queue until the test ends, with its own database and queues.
 func newStage(t *testing.T, queue string) *stage.Stage {
 	t.Helper()
 	server := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")
@@ -35,7 +35,7 @@ func newStage(t *testing.T, queue string) *stage.Stage {
 		t.Fatal(err)
 	}
 	if queue == "asynq" {
-		address.Scheme, address.Path = "asynq", "/2" // Redis has numbers instead of names: this one is for these tests
+		address.Scheme, address.Path = "asynq", "/2" // Redis has numbered databases: this one is for these tests
 	}
 	config, err := filepath.Abs("../../examples/admissions/postrider.yaml")
 	if err != nil {
@@ -76,7 +76,7 @@ func newStage(t *testing.T, queue string) *stage.Stage {
 	return s
 }
 
-// after tidies up when the test's own context has ended.
+// after registers cleanup that runs when the test's own context has ended.
 func after(t *testing.T, f func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -86,7 +86,7 @@ func after(t *testing.T, f func(context.Context) error) {
 	}
 }
 
-// logs shows the last words of all processes.
+// logs logs the last output of all processes.
 func logs(t *testing.T, s *stage.Stage) {
 	t.Helper()
 	for _, name := range s.All() {

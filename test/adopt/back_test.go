@@ -10,7 +10,8 @@ import (
 	"github.com/postrider/postrider/test/proof/history"
 )
 
-// TestBack takes an application back from the log to its table under load, as the page about the move says: every key keeps its order.
+// TestBack moves an application back from the log to its table under load, as the documentation
+// describes. Every key keeps its order.
 func TestBack(t *testing.T) {
 	const messages = 3000
 	s := newShop(t, 50)
@@ -24,7 +25,7 @@ func TestBack(t *testing.T) {
 	if err := m.Run(t.Context(), by, nil); err != nil {
 		t.Fatal(err)
 	}
-	w := s.write(4, messages) // all of them are back at the old operator
+	w := s.write(4, messages) // all writers use the old statement again
 	w.reach(messages / 2)
 	db, err := table.Open(s.server.DB, s.classicConfig)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/postrider/postrider/test/built"
 )
 
-// program is the postrider command, in a folder with a configuration file.
+// program runs the postrider command in a folder with a configuration file.
 type program struct {
 	t      *testing.T
 	path   string
@@ -38,7 +38,7 @@ func (p *program) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run returns what a command prints.
+// run runs a command and returns its output.
 func (p *program) run(args ...string) string {
 	p.t.Helper()
 	cmd := p.command(p.t.Context(), args...)
@@ -50,7 +50,7 @@ func (p *program) run(args ...string) string {
 	return out.String()
 }
 
-// start runs a command until the returned function is called, or the test ends.
+// start runs a command until the returned function is called or the test ends.
 func (p *program) start(args ...string) {
 	p.t.Helper()
 	cmd := p.command(context.Background(), args...)
@@ -66,7 +66,8 @@ func (p *program) start(args ...string) {
 	})
 }
 
-// TestCommand adopts a table with the command line, as the pages say, and moves the application to the log.
+// TestCommand adopts a table with the command line, as the documentation describes, and moves the
+// application to the log.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
@@ -127,11 +128,12 @@ func TestCommand(t *testing.T) {
 		t.Errorf("finishing too early: %v, %s", err, refused)
 	}
 	p.run("adopt", "outbox_events", "--to-log", "--finish", "--yes", "--quiet", "1ms", "--feed", "live", "--database", name)
-	write(5) // somebody was forgotten: the table's relay still runs
+	write(5) // a writer that was not moved: the table's relay still runs
 	until(t, "the late row is published", func() bool { return s.count(d.published) == 4 && q.length() == 1 })
 }
 
-// TestTenantsApart serves a table with one feed for each of two tenants. Rows of a third, which no feed has, wait as they are.
+// TestTenantsApart serves one table with one feed for each of two tenants. Rows of a third tenant,
+// which no feed has, stay pending.
 func TestTenantsApart(t *testing.T) {
 	t.Parallel()
 	acme, zeta := newQueue(t), newQueue(t)

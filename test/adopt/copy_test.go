@@ -17,7 +17,8 @@ import (
 	"github.com/postrider/postrider/store/table/tabletest"
 )
 
-// TestSameMessage writes the same row before and after the table's messages go to the log: what is sent is the same.
+// TestSameMessage writes the same row before and after the table's messages go to the log. The
+// messages sent must be equal.
 func TestSameMessage(t *testing.T) {
 	for i, d := range append([]described{debezium}, all...) {
 		t.Run(d.preset, func(t *testing.T) {
@@ -63,7 +64,7 @@ func TestSameMessage(t *testing.T) {
 			}
 			one.ID, one.OccurredAt, one.WireID = two.ID, two.OccurredAt, ""
 			if one.Key == "" && two.Key == one.OrderKey() {
-				one.Key = two.Key // the log needs one for half an aggregate
+				one.Key = two.Key // the log needs a key with only half of an aggregate
 			}
 			if !reflect.DeepEqual(one, two) {
 				t.Errorf("\nthe table's message is %+v\nthe log's             %+v", one, two)
@@ -72,7 +73,8 @@ func TestSameMessage(t *testing.T) {
 	}
 }
 
-// TestOneFact tells a fact with one dedup key through both ways, with a role that may do nothing but write to the table.
+// TestOneFact publishes a fact with one dedup key both ways, with a role that may only write to the
+// table.
 func TestOneFact(t *testing.T) {
 	t.Parallel()
 	d := named(t, "integration-events")
@@ -125,7 +127,7 @@ func TestOneFact(t *testing.T) {
 	s.exec("GRANT INSERT ON integration_event_outbox TO " + role)
 	s.exec("GRANT USAGE ON ALL SEQUENCES IN SCHEMA " + schema + " TO " + role)
 	pool := pgtest.Pool(t, server.Address)
-	for _, n := range []int{2, 3, 3} { // told in the log; new; and left out by the table's own constraint
+	for _, n := range []int{2, 3, 3} { // into the log; new; and rejected by the table's own constraint
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(t.Context(), "SET LOCAL ROLE "+role); err != nil {
 				return err
@@ -153,7 +155,8 @@ func TestOneFact(t *testing.T) {
 	}
 }
 
-// TestOddValues has a table whose columns may hold anything: no value makes a writer's transaction fail.
+// TestOddValues uses a table whose columns may hold anything. No value may fail a writer's
+// transaction.
 func TestOddValues(t *testing.T) {
 	t.Parallel()
 	server := tabletest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
@@ -175,7 +178,7 @@ func TestOddValues(t *testing.T) {
 	s.exec(`INSERT INTO "Odd Outbox" VALUES ('a''\b', 'k', 1, 'text', 'not JSON', 9223372036854775807, -9223372036854775808, now(), false),
 		('b', '', NULL, NULL, '{"a": 1, "b": "x", "c": null}', NULL, NULL, NULL, false), ('c', NULL, 2, '', '[]', 0, 0, 'infinity', false),
 		('01a1e1d3-3152-7733-8de6-c39d6c2ce64a', 'k', 1, '{}', '', 1, 1, now(), false), ('e', 'k', 1, 'x', NULL, 1, 1, now(), true)`)
-	// What the log does not take stays in the table.
+	// A row that the log rejects stays in the table.
 	s.exec(`INSERT INTO "Odd Outbox" (id, kind) VALUES ('long', repeat('k', 2000))`)
 	if n := s.count("NOT done"); n != 1 {
 		t.Errorf("%d rows wait, want the one that is beyond the limits", n)

@@ -14,31 +14,32 @@ import (
 	"github.com/postrider/postrider/store/table/tabletest"
 )
 
-// described is an outbox table as an application has it.
+// described is an outbox table as an application defines it.
 type described struct {
 	preset string
 	table  string
-	// columns are those that the producer fills, in the order of row.
+	// columns lists the columns that the producer fills, in the order of row.
 	columns []string
 	row     func(e event) []any
-	// conditions in the words of the table
+	// SQL conditions on the table's own columns
 	waits, published, failed string
 	attempts, lastError      string
-	// wire is the message ID that the broker sees of a row, in a database with an identity.
+	// wire returns the message ID that the broker receives for a row, in a database with an
+	// identity.
 	wire func(identity, rowID string) string
 }
 
-// event is something that a producer tells.
+// event is an event that a producer publishes.
 type event struct {
 	aggregate string
-	n         int // of the aggregate, from 1
+	n         int // within the aggregate, from 1
 	kind      string
 	id        postrider.ID
 }
 
 func (e event) payload() string { return fmt.Sprintf(`{"n": %d, "of": %q}`, e.n, e.aggregate) }
 
-// cuid is an identifier like those that Prisma makes: text, and growing.
+// cuid returns an identifier like Prisma's: text that sorts by creation.
 func (e event) cuid() string { return "c" + strings.ReplaceAll(e.id.String(), "-", "")[:24] }
 
 func sameID(_, rowID string) string { return rowID }
@@ -59,7 +60,7 @@ var all = []described{
 	{
 		preset: "prisma", table: "Outbox",
 		columns: []string{"id", "aggregateType", "aggregateId", "eventType", "payload", "createdAt"},
-		row: func(e event) []any { // Prisma fills in the time when it writes the row
+		row: func(e event) []any { // Prisma sets the time when it writes the row
 			return []any{e.cuid(), "order", e.aggregate, e.kind, e.payload(), time.Now().UTC()}
 		},
 		waits:     "$processedAt$ IS NULL AND attempts = 0",
@@ -108,7 +109,7 @@ var all = []described{
 	},
 }
 
-// debezium has no state: rows are gone when they are delivered.
+// debezium has no state column: delivered rows are deleted.
 var debezium = described{
 	preset: "debezium", table: "outbox",
 	columns: []string{"id", "aggregatetype", "aggregateid", "type", "payload"},
@@ -118,7 +119,7 @@ var debezium = described{
 	wire: sameID,
 }
 
-// layout is how the engine knows the table.
+// layout describes the table to the classic store.
 func (d *described) layout(t testing.TB) table.Layout {
 	t.Helper()
 	p, ok := adopt.PresetNamed(d.preset)
@@ -128,7 +129,7 @@ func (d *described) layout(t testing.TB) table.Layout {
 	return p.Layout
 }
 
-// create makes the table as an application has it.
+// create creates the table as an application would.
 func (d *described) create(t testing.TB, s tabletest.Server) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + d.preset + "." + string(s.Dialect) + ".sql")
@@ -145,7 +146,7 @@ func (d *described) create(t testing.TB, s tabletest.Server) {
 	}
 }
 
-// quoted writes names between dollars as the server quotes them.
+// quoted replaces names between dollar signs by names in the server's quotes.
 func quoted(d table.Dialect, condition string) string {
 	if d == table.MySQL {
 		return strings.ReplaceAll(condition, "$", "`")
@@ -155,7 +156,7 @@ func quoted(d table.Dialect, condition string) string {
 
 func quote(d table.Dialect, name string) string { return quoted(d, "$"+name+"$") }
 
-// insert is the statement of a producer, with the columns that it fills besides.
+// insert returns the INSERT statement of a producer, with additional columns.
 func (d *described) insert(dialect table.Dialect, more ...string) string {
 	var names, places []string
 	for i, name := range append(append([]string{}, d.columns...), more...) {
@@ -174,7 +175,7 @@ func each(t *testing.T, tables []described, test func(t *testing.T, d described,
 	for i, d := range tables {
 		t.Run(d.preset, func(t *testing.T) {
 			t.Run("postgres", func(t *testing.T) {
-				t.Parallel() // they mostly wait
+				t.Parallel() // mostly waiting
 				version := []string{"15", "18"}[i%2]
 				test(t, d, tabletest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES"+version)))
 			})

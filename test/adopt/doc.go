@@ -1,4 +1,5 @@
-// Package adopt plays outbox tables that applications have already through to RabbitMQ, as they are described in testdata: producers
-// write plain SQL in their business transactions, and the tables are asked in their own words what has become of the messages. It also
-// moves such an application to the log, while everything runs.
+// Package adopt tests the relay on outbox tables that an application already has. The layouts in
+// testdata describe the tables: producers write plain SQL in their business transactions, the relay
+// publishes to RabbitMQ, and the tests read the outcome from the application's own columns. The
+// package also moves such an application to the log while everything runs.
 package adopt

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/store/table/tabletest"
 )
 
-// write commits one row, with columns besides those that every producer fills.
+// write commits one row, with columns in addition to those that every producer fills.
 func (s *scene) write(e event, more map[string]any) error {
 	s.t.Helper()
 	e.id = postrider.NewID()
@@ -28,7 +28,7 @@ func (s *scene) write(e event, more map[string]any) error {
 	return err
 }
 
-// TestLater has a row whose time has not come, in the tables that can say so.
+// TestLater writes a row that is due later, in the tables that support it.
 func TestLater(t *testing.T) {
 	for preset, column := range map[string]string{"events-bigserial": "available_at", "integration-events": "deliver_after"} {
 		each(t, []described{named(t, preset)}, func(t *testing.T, d described, server tabletest.Server) {
@@ -55,7 +55,7 @@ func TestLater(t *testing.T) {
 	}
 }
 
-// TestPriority has a row that overtakes those that were written before it.
+// TestPriority writes a row that overtakes earlier ones.
 func TestPriority(t *testing.T) {
 	each(t, []described{named(t, "integration-events")}, func(t *testing.T, d described, server tabletest.Server) {
 		s := newScene(t, d, server)
@@ -77,7 +77,7 @@ func TestPriority(t *testing.T) {
 	})
 }
 
-// sequence notes in which order messages are sent.
+// sequence records the order in which messages are sent.
 type sequence struct {
 	postrider.Publisher
 	mu   sync.Mutex
@@ -99,7 +99,8 @@ func (q *sequence) place(aggregate string) int {
 	return slices.Index(q.sent, aggregate)
 }
 
-// TestDedupKey has a fact that is told twice: the table's own constraint refuses it, and one message arrives.
+// TestDedupKey publishes a fact twice: the table's own constraint rejects the second row, and one
+// message arrives.
 func TestDedupKey(t *testing.T) {
 	each(t, []described{named(t, "integration-events")}, func(t *testing.T, d described, server tabletest.Server) {
 		s := newScene(t, d, server)
@@ -121,7 +122,8 @@ func TestDedupKey(t *testing.T) {
 	})
 }
 
-// TestDebezium has the columns of Debezium's outbox event router: rows are gone when they are delivered.
+// TestDebezium uses the columns of Debezium's outbox event router, where delivered rows are
+// deleted.
 func TestDebezium(t *testing.T) {
 	each(t, []described{debezium}, func(t *testing.T, d described, server tabletest.Server) {
 		s := newScene(t, d, server)

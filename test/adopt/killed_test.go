@@ -22,8 +22,8 @@ import (
 
 const variable = "POSTRIDER_TEST_ADOPT_RELAY"
 
-// careless is a relay process that publishes, and gets no further.
-type careless struct {
+// stuckRelay is a relay process that publishes but never records the result.
+type stuckRelay struct {
 	Dialect table.Dialect
 	Address string
 	Preset  string
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	if text := os.Getenv(variable); text != "" {
-		var c careless
+		var c stuckRelay
 		err := json.Unmarshal([]byte(text), &c)
 		if err == nil {
 			err = c.run()
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func (c careless) run() error {
+func (c stuckRelay) run() error {
 	db, err := sql.Open(driverOf(c.Dialect), c.Address)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (c careless) run() error {
 	return r.Run(context.Background())
 }
 
-// driverOf is the name of the driver of database/sql.
+// driverOf returns the name of the dialect's database/sql driver.
 func driverOf(d table.Dialect) string {
 	if d == table.MySQL {
 		return "mysql"
@@ -79,7 +79,7 @@ func driverOf(d table.Dialect) string {
 	return "pgx"
 }
 
-// stuck is a publisher that does not come back: what it has sent is not recorded.
+// stuck is a publisher that never returns, so that what it has sent is not recorded.
 type stuck struct{ postrider.Publisher }
 
 func (s *stuck) Publish(ctx context.Context, msgs []postrider.Message) []error {
@@ -87,9 +87,10 @@ func (s *stuck) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	select {} // until the process is killed
 }
 
-// TestKilled kills a relay between publishing and recording: the messages are sent again, with the same IDs.
+// TestKilled kills a relay between publishing and recording. The messages are sent again, with the
+// same IDs.
 func TestKilled(t *testing.T) {
-	for _, preset := range []string{"events-bigserial", "events-uuid"} { // that mark what is claimed, and that do not
+	for _, preset := range []string{"events-bigserial", "events-uuid"} { // one marks claimed rows, the other does not
 		each(t, []described{named(t, preset)}, func(t *testing.T, d described, server tabletest.Server) {
 			s := newScene(t, d, server)
 			const messages = 10
@@ -98,7 +99,7 @@ func TestKilled(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			order, err := json.Marshal(careless{
+			order, err := json.Marshal(stuckRelay{
 				Dialect: server.Dialect, Address: server.Address, Preset: preset, Rabbit: s.queue.url, Queue: s.queue.name, Lease: time.Second,
 			})
 			if err != nil {

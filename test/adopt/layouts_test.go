@@ -13,7 +13,8 @@ import (
 	"github.com/postrider/postrider/store/table/tabletest"
 )
 
-// TestDescribed plays each table through: producers as described, three relays, RabbitMQ. Then it asks the table.
+// TestDescribed tests each table with producers as described, three relays and RabbitMQ. It then
+// checks the outcome in the table.
 func TestDescribed(t *testing.T) {
 	each(t, all, func(t *testing.T, d described, server tabletest.Server) {
 		s := newScene(t, d, server)
@@ -41,7 +42,8 @@ func TestDescribed(t *testing.T) {
 	})
 }
 
-// TestRefused has a message that the broker does not take: it is tried again with growing pauses, and ends as the table says it.
+// TestRefused publishes a message that the broker rejects. The relay retries with growing delays,
+// and finally marks the row as failed in the table's own way.
 func TestRefused(t *testing.T) {
 	each(t, all, func(t *testing.T, d described, server tabletest.Server) {
 		s := newScene(t, d, server)
@@ -80,7 +82,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// watched notes when a refused message is sent.
+// watched records when a rejected message is sent.
 type watched struct {
 	postrider.Publisher
 	mu    sync.Mutex

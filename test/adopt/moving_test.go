@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/store/table/tabletest"
 )
 
-// moving is a move of a described table.
+// moving is a move of a described table to the log.
 type moving struct {
 	*tolog.Move
 	cfg    table.Config
@@ -48,7 +48,7 @@ func moveLayout(t *testing.T, layout table.Layout, server tabletest.Server) *mov
 	return m
 }
 
-// id is the ID of the message of a row.
+// id returns the message ID of a row.
 func (m *moving) id(t *testing.T, rowID string) postrider.ID {
 	t.Helper()
 	if id, err := postrider.ParseID(rowID); err == nil {
@@ -57,7 +57,7 @@ func (m *moving) id(t *testing.T, rowID string) postrider.ID {
 	return table.DerivedID(identity(t, m.server), m.cfg.Layout.Table, rowID)
 }
 
-// relay carries the log.
+// relay runs a relay on the log.
 func (m *moving) relay(t *testing.T, pub postrider.Publisher) {
 	t.Helper()
 	db, err := postgres.Open(pgtest.Pool(t, m.server.Address), m.log)
@@ -79,7 +79,7 @@ func (m *moving) relay(t *testing.T, pub postrider.Publisher) {
 	})
 }
 
-// caught keeps what is sent.
+// caught records what is sent.
 type caught struct {
 	mu   sync.Mutex
 	msgs []postrider.Message

@@ -26,17 +26,18 @@ import (
 	"github.com/postrider/postrider/store/table/tabletest"
 )
 
-// oddTable is a table with something that ours do not have.
+// oddTable is a table with a property that our own layouts lack.
 type oddTable struct {
-	// mysql and postgres are the columns on either server, before the common ones; a server without them does not have the table.
+	// mysql and postgres are the columns on either server, before the common ones. The table is not
+	// tested on a server without them.
 	mysql, postgres string
 	constraints     string
-	after           []string                  // statements behind that of the table; those of one server begin with its name and a colon
-	id              func(n int) any           // nil if the server counts
-	columns         func(*table.Layout)       // what else the layout names
-	insert          func(n int) (string, any) // another column, and its value
-	zone            bool                      // relays have sessions in another zone than producers
-	often           bool                      // played through in every run of the tests
+	after           []string                  // statements after CREATE TABLE; those for one server begin with its name and a colon
+	id              func(n int) any           // nil if the server generates IDs
+	columns         func(*table.Layout)       // what else the layout declares
+	insert          func(n int) (string, any) // an additional column, and its value
+	zone            bool                      // relays have sessions in another time zone than producers
+	often           bool                      // runs in every run of the tests
 }
 
 const oddColumns = `aggregate_id varchar(64) %bytewise NOT NULL, type varchar(64) NOT NULL DEFAULT 'changed', payload %json NOT NULL,
@@ -84,8 +85,10 @@ var oddTables = map[string]oddTable{
 		zone:    true},
 }
 
-// TestOddTables plays through tables with what other people's have: producers write on keys, and of three relay processes one after the
-// other is killed, or stopped for longer than its lease. Nothing is lost, nothing is marked that was not sent, every key keeps its order.
+// TestOddTables tests tables with properties found in other people's applications. Producers write
+// on keys, and three relay processes are killed, or suspended for longer than their lease, one
+// after the other. No message is lost, no row is marked that was not sent, and every key keeps its
+// order.
 func TestOddTables(t *testing.T) {
 	for name, each := range oddTables {
 		if !each.often && !need.IsLong() {
@@ -101,7 +104,7 @@ func TestOddTables(t *testing.T) {
 	}
 }
 
-// namedServer is a server with the name of a test.
+// namedServer is a server with a name for its subtest.
 type namedServer struct {
 	tabletest.Server
 	Name string
@@ -178,11 +181,11 @@ func (p *oddPlay) count(condition string) (n int) {
 	return n
 }
 
-// create makes the tables, and the layout of the odd one.
+// create creates the tables and sets the layout of the odd one.
 func (p *oddPlay) create() {
 	p.Helper()
 	columns, server := p.table.mysql, "mysql:"
-	// The order is that of the statements that write rows: each waits for the one before it on its key.
+	// The order row serializes writers: each waits for the previous one on its key.
 	words := []string{"%json", "json", "%now", "timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)", "%bytewise", "COLLATE utf8mb4_bin"}
 	if p.server.Dialect == table.PostgreSQL {
 		columns, server = p.table.postgres, "postgres:"
@@ -231,7 +234,7 @@ func (p *oddPlay) connect() {
 		p.Fatal(err)
 	}
 	p.topic = "odd-" + postrider.NewID().String()
-	// What comes twice is to be seen, so that the server recognises nothing that is older than a moment.
+	// Duplicates must be visible, so the server's deduplication window is minimal.
 	p.stream, err = js.CreateStream(p.Context(), jetstream.StreamConfig{Name: p.topic, Subjects: []string{p.topic}, Storage: jetstream.MemoryStorage, Duplicates: 100 * time.Millisecond})
 	if err != nil {
 		p.Fatal(err)
@@ -239,7 +242,7 @@ func (p *oddPlay) connect() {
 	p.Cleanup(func() { _ = js.DeleteStream(context.WithoutCancel(p.Context()), p.topic) })
 }
 
-// produce writes rows, each in a transaction with the order whose number it tells.
+// produce writes rows, each in a transaction with the order whose number it publishes.
 func (p *oddPlay) produce(messages int) {
 	p.Helper()
 	var all sync.WaitGroup
@@ -295,7 +298,7 @@ func (p *oddPlay) write(n int) error {
 	return tx.Commit()
 }
 
-// check reads all that came.
+// check reads and checks everything that arrived.
 func (p *oddPlay) check(messages, faults int) {
 	p.Helper()
 	consumer, err := p.stream.OrderedConsumer(p.Context(), jetstream.OrderedConsumerConfig{})
@@ -329,14 +332,14 @@ func (p *oddPlay) check(messages, faults int) {
 	if lost != 0 || inverted != 0 || faults == 0 {
 		p.Error("0, 0 and some faults wanted")
 	}
-	if most := faults * 3000; again > most { // what three relays may have under way
+	if most := faults * 3000; again > most { // what three relays may have in flight
 		p.Errorf("%d came twice with %d faults", again, faults)
 	}
 }
 
 const oddVariable = "POSTRIDER_TEST_ADOPT_ODD"
 
-// oddRelay says what a relay process does.
+// oddRelay configures a relay process.
 type oddRelay struct {
 	Config  table.Config
 	Address string
@@ -369,7 +372,7 @@ func runOddRelay(text string) error {
 	return r.Run(context.Background())
 }
 
-// oddRelays are the processes.
+// oddRelays are the relay processes.
 type oddRelays struct {
 	*oddPlay
 	order string
@@ -409,8 +412,9 @@ func (r *oddRelays) start() *exec.Cmd {
 	return cmd
 }
 
-// harm kills one after the other, or stops it for longer than its lease, and returns how often. It ends with ctx, or when that was done
-// often enough: on a slow machine a process takes longer to start than it would live.
+// harm kills the processes one after the other, or suspends them for longer than their lease, and
+// returns how often. It ends with ctx or after the maximum number of faults: on a slow machine a
+// process could take longer to start than it would run.
 func (r *oddRelays) harm(ctx context.Context, every time.Duration, most int) (faults int) {
 	for ; faults == 0 || ctx.Err() == nil && faults < most; time.Sleep(every) {
 		r.mu.Lock()

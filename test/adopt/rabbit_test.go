@@ -19,7 +19,7 @@ import (
 
 var queues atomic.Int64
 
-// queue is a queue of its own on the real server.
+// queue is a separate queue on the real server.
 type queue struct {
 	t    *testing.T
 	name string
@@ -46,13 +46,13 @@ func newQueue(t *testing.T) *queue {
 	return q
 }
 
-// nowhere is the type of messages that are sent to what can be no queue: its name is too long. A queue that is only missing
-// would have its messages wait.
+// nowhere is a message type whose queue cannot exist, because its name is too long. Messages to a
+// queue that is only missing would wait.
 const nowhere = "nowhere"
 
 var noQueue = strings.Repeat(nowhere, 40)
 
-// publisher sends to the queue.
+// publisher returns a publisher to the queue.
 func (q *queue) publisher() postrider.Publisher {
 	q.t.Helper()
 	out, err := rabbitmq.NewPublisher(rabbitmq.Config{URL: q.url, Logger: slog.New(slog.DiscardHandler)})
@@ -74,7 +74,7 @@ func (q *queue) publisher() postrider.Publisher {
 	return r
 }
 
-// arrival is a message that was in the queue.
+// arrival is a message received from the queue.
 type arrival struct {
 	id      string
 	headers amqp.Table
@@ -102,7 +102,7 @@ func (q *queue) take() []arrival {
 	}
 }
 
-// length is how many messages are in the queue.
+// length returns the number of messages in the queue.
 func (q *queue) length() int {
 	q.t.Helper()
 	state, err := q.ch.QueueDeclarePassive(q.name, true, false, false, false, nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/postrider/postrider/store/table/tabletest"
 )
 
-// scene is an application with an outbox table, and beside it the tables of the relays.
+// scene is an application with an outbox table, and the relays' tables beside it.
 type scene struct {
 	t      *testing.T
 	d      described
@@ -33,12 +33,12 @@ func newScene(t *testing.T, d described, s tabletest.Server) *scene {
 	cfg := table.Config{Dialect: s.Dialect, Layout: d.layout(t)}
 	tabletest.Migrate(t, s, cfg)
 	sc := &scene{t: t, d: d, server: s, cfg: cfg, queue: newQueue(t)}
-	// The business: numbers are drawn under the lock of the aggregate's row.
+	// The business data: numbers are assigned under the lock of the aggregate's row.
 	sc.exec("CREATE TABLE orders (id varchar(20) PRIMARY KEY, n int NOT NULL DEFAULT 0)")
 	return sc
 }
 
-// identity is that of a database.
+// identity returns the identity of a database.
 func identity(t *testing.T, s tabletest.Server) string {
 	t.Helper()
 	id, err := table.Identity(t.Context(), s.DB, table.Config{Dialect: s.Dialect})
@@ -55,7 +55,7 @@ func (s *scene) exec(statement string, args ...any) {
 	}
 }
 
-// start runs a relay until the returned function is called, or the test ends.
+// start runs a relay until the returned function is called or the test ends.
 func (s *scene) start(pub postrider.Publisher, cfg relay.Config) (stop func()) {
 	s.t.Helper()
 	opened, err := table.Open(s.server.DB, s.cfg)
@@ -82,7 +82,8 @@ func (s *scene) start(pub postrider.Publisher, cfg relay.Config) (stop func()) {
 
 var errRollback = errors.New("rolled back on purpose")
 
-// change is a business transaction: the aggregate changes, and the outbox tells. One in six is rolled back.
+// change runs a business transaction: it changes the aggregate and writes to the outbox. One in six
+// is rolled back.
 func (s *scene) change(ctx context.Context, aggregate string, kind string) (event, error) {
 	tx, err := s.server.DB.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
@@ -106,7 +107,7 @@ func (s *scene) change(ctx context.Context, aggregate string, kind string) (even
 	return e, tx.Commit()
 }
 
-// produce lets four processes of the application work, and returns how many messages they have committed.
+// produce runs four writers of the application and returns how many messages they have committed.
 func (s *scene) produce(aggregates, transactions int) (committed int) {
 	s.t.Helper()
 	for i := range aggregates {
@@ -132,7 +133,7 @@ func (s *scene) produce(aggregates, transactions int) (committed int) {
 	return committed
 }
 
-// count is how many rows of the outbox fulfil a condition, in the table's own words.
+// count returns the number of outbox rows that match a condition on the table's own columns.
 func (s *scene) count(condition string) (n int) {
 	s.t.Helper()
 	query := "SELECT count(*) FROM " + quote(s.server.Dialect, s.d.table) + " WHERE " + quoted(s.server.Dialect, condition)
@@ -142,22 +143,22 @@ func (s *scene) count(condition string) (n int) {
 	return n
 }
 
-// until waits for something to become true.
+// until waits for a condition.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	patience := 20 * time.Second
+	timeout := 20 * time.Second
 	if need.IsLong() { // with ten or a hundred times as many messages
-		patience = 3 * time.Minute
+		timeout = 3 * time.Minute
 	}
-	for deadline := time.Now().Add(patience); !is(); {
+	for deadline := time.Now().Add(timeout); !is(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("in %s it did not come true that %s", patience, what)
+			t.Fatalf("in %s it did not come true that %s", timeout, what)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// rowIDs are the IDs of all rows.
+// rowIDs returns the IDs of all rows.
 func (s *scene) rowIDs() map[string]bool {
 	s.t.Helper()
 	rows, err := s.server.DB.QueryContext(s.t.Context(), "SELECT id FROM "+quote(s.server.Dialect, s.d.table))
@@ -179,7 +180,8 @@ func (s *scene) rowIDs() map[string]bool {
 	return ids
 }
 
-// inOrder fails if messages of an aggregate came out of order, and returns how many different ones came.
+// inOrder fails if messages of an aggregate arrived out of order. It returns the number of distinct
+// messages.
 func inOrder(t testing.TB, came []arrival) (different int) {
 	t.Helper()
 	last := make(map[string]int)

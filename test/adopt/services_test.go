@@ -25,8 +25,9 @@ import (
 	"github.com/postrider/postrider/store/table/tabletest"
 )
 
-// TestServicesWithTheSameTable has two services that each adopt a table "outbox" with growing IDs, and send to one stream. Neither the
-// stream nor an inbox may take a message of the one for a repetition of the other's.
+// TestServicesWithTheSameTable has two services that each adopt a table "outbox" with ascending IDs
+// and send to one stream. Neither the stream nor an inbox may mistake a message of one for a
+// duplicate of the other's.
 func TestServicesWithTheSameTable(t *testing.T) {
 	t.Parallel()
 	each := 100
@@ -108,7 +109,7 @@ func TestServicesWithTheSameTable(t *testing.T) {
 	}
 }
 
-// run runs something until the test ends.
+// run runs a function until the test ends.
 func run(t *testing.T, f func(context.Context) error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -25,7 +25,7 @@ import (
 	"github.com/postrider/postrider/test/proof/history"
 )
 
-// shop is an application with an outbox table of its own, in a database that has the log as well.
+// shop is an application with its own outbox table, in a database that also has the log.
 type shop struct {
 	t             *testing.T
 	server        tabletest.Server
@@ -66,7 +66,7 @@ func newShop(t *testing.T, keys int) *shop {
 // member is a relay that can be killed.
 type member struct {
 	dead  atomic.Bool
-	close func() // its connections
+	close func() // closes its connections
 	sink  *sink
 	name  string
 	relay *relay.Relay
@@ -74,10 +74,12 @@ type member struct {
 	fencedBefore int64 // shards that it had lost when it was killed
 }
 
-// excused reports whether what the relay has delivered may come again: it was killed, or was so slow that its lease ran out.
+// excused reports whether the relay's deliveries may be duplicates: it was killed, or was so slow
+// that its lease expired.
 func (m *member) excused() bool { return m.dead.Load() || m.relay.Stats().Fenced > 0 }
 
-// kill cuts a relay off from both sides at once, as the end of its process would: it can neither send nor record anything.
+// kill cuts a relay off from database and destination at once, as the end of its process would. It
+// can then neither send nor record anything.
 func (m *member) kill() {
 	m.fencedBefore = m.relay.Stats().Fenced
 	m.dead.Store(true)
@@ -94,7 +96,7 @@ func (m *member) Publish(ctx context.Context, msgs []postrider.Message) []error 
 	return nil
 }
 
-// KeepsOrder is true: a call is delivered whole.
+// KeepsOrder is true: each call is delivered as a whole.
 func (m *member) KeepsOrder() bool { return true }
 
 // Close implements [postrider.Publisher].
@@ -121,7 +123,7 @@ func (s *shop) log(name string) *member {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	db, err := postgres.Open(pool, s.logConfig) // its connections die with it
+	db, err := postgres.Open(pool, s.logConfig) // its connections end with it
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -151,18 +153,18 @@ func (s *shop) run(store feeds.Store, m *member, feed string) *member {
 	return m
 }
 
-// sink is the destination: it notes what arrives, in what order, from whom and how late.
+// sink is the destination. It records what arrives, in what order, from which relay and how late.
 type sink struct {
 	mu    sync.Mutex
 	list  []history.Delivery
 	seen  map[postrider.ID]bool
-	delay []time.Duration // of what came through the log
+	delay []time.Duration // of messages from the log
 }
 
 type body struct {
 	N  int64  `json:"n"`
 	Of string `json:"of"`
-	At int64  `json:"at"` // when it was written, in nanoseconds
+	At int64  `json:"at"` // time of the write, in nanoseconds
 }
 
 func (k *sink) add(process string, msgs []postrider.Message) {
@@ -190,14 +192,14 @@ func (k *sink) deliveries() []history.Delivery {
 	return slices.Clone(k.list)
 }
 
-// different is how many different messages have arrived.
+// different returns the number of distinct messages that have arrived.
 func (k *sink) different() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.seen)
 }
 
-// from is how many deliveries came from relays whose names begin so.
+// from returns the number of deliveries from relays whose names have the prefix.
 func (k *sink) from(prefix string) (n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -209,7 +211,7 @@ func (k *sink) from(prefix string) (n int) {
 	return n
 }
 
-// worst is the delay that a share of the messages of the log has not exceeded.
+// worst returns a quantile of the delays of messages from the log.
 func (k *sink) worst(share float64) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -22,9 +22,10 @@ import (
 	"github.com/postrider/postrider/test/proof/history"
 )
 
-// TestToLog moves an application to the log under load. Eight processes write on 500 keys, to the old table at first; while the table
-// runs dry and after, one after the other enqueues to the log instead. A relay of either kind is killed. Nothing is lost, every key
-// keeps its order, and only what a killed relay had not recorded comes twice.
+// TestToLog moves an application to the log under load. Eight processes write on 500 keys, first to
+// the old table; while the table drains and afterwards, one after the other switches to the log.
+// One relay of each kind is killed. No message is lost, every key keeps its order, and only what a
+// killed relay had not recorded arrives twice.
 func TestToLog(t *testing.T) {
 	messages := 10_000
 	if need.IsLong() {
@@ -47,7 +48,8 @@ func TestToLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	installed := time.Since(begin)
-	// A backlog is there before the first relay is: one of them is killed while the table runs dry.
+	// The backlog exists before the first relay starts; one of the relays is killed while the table
+	// drains.
 	oldRelays := []*member{s.classic("classic1"), s.classic("classic2"), s.classic("classic3")}
 	var refused *admin.RefusedError
 	if err := m.Finish(t.Context()); !errors.As(err, &refused) {
@@ -112,8 +114,9 @@ func TestToLog(t *testing.T) {
 	}
 }
 
-// TestToLogWaitsForWriters has a transaction that wrote to the table before the trigger came, and commits late: its message is
-// delivered before those of its key in the log, and meanwhile other writers are not held up for longer than the lock's timeout.
+// TestToLogWaitsForWriters has a transaction that wrote to the table before the trigger existed,
+// and commits late. Its message is delivered before those of its key in the log. Meanwhile other
+// writers wait no longer than the lock timeout.
 func TestToLogWaitsForWriters(t *testing.T) {
 	s := newShop(t, 2)
 	ctx := t.Context()
@@ -136,7 +139,7 @@ func TestToLogWaitsForWriters(t *testing.T) {
 	s.log("log1")
 	moved := make(chan error, 1)
 	go func() { moved <- m.Run(ctx, admin.By{Who: "test"}, nil) }()
-	for range 5 { // others write while it waits
+	for range 5 { // others write meanwhile
 		begin := time.Now()
 		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			_, err := w.tell(ctx, tx, "k2", true)
@@ -184,8 +187,8 @@ func TestToLogWaitsForWriters(t *testing.T) {
 	}
 }
 
-// TestToLogBlocked has a row behind a dead letter of its key, and one whose time has not come. The log does not overtake the first
-// unless it is told to, and does not wait for the second.
+// TestToLogBlocked has one row behind a dead letter of its key, and one that is due later. The log
+// does not overtake the first unless configured to, and does not wait for the second.
 func TestToLogBlocked(t *testing.T) {
 	t.Parallel()
 	d := named(t, "events-bigserial")
@@ -225,7 +228,7 @@ func TestToLogBlocked(t *testing.T) {
 	}
 }
 
-// refusing takes nothing.
+// refusing rejects everything.
 type refusing struct{}
 
 func (refusing) Publish(_ context.Context, msgs []postrider.Message) []error {
@@ -234,7 +237,8 @@ func (refusing) Publish(_ context.Context, msgs []postrider.Message) []error {
 func (refusing) KeepsOrder() bool { return true }
 func (refusing) Close() error     { return nil }
 
-// TestToLogNeedsUniqueIDs refuses a table of which several rows can have one ID: the trigger would mark rows that were not copied.
+// TestToLogNeedsUniqueIDs rejects a table in which several rows can have one ID: the trigger would
+// mark rows that were not copied.
 func TestToLogNeedsUniqueIDs(t *testing.T) {
 	t.Parallel()
 	server := tabletest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
@@ -252,8 +256,9 @@ func TestToLogNeedsUniqueIDs(t *testing.T) {
 	}
 }
 
-// TestToLogRehearsal holds that a move says which rows it cannot copy before it changes anything, that empty dedup keys are none, and that a
-// row which was at its end and is set back goes to the log too.
+// TestToLogRehearsal checks that a move reports the rows that it cannot copy before it changes
+// anything, that empty dedup keys count as none, and that a finished row that is reset to pending
+// goes to the log too.
 func TestToLogRehearsal(t *testing.T) {
 	t.Parallel()
 	server := tabletest.Postgres(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
@@ -295,9 +300,9 @@ func TestToLogRehearsal(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(`INSERT INTO outbox (payload) VALUES ('{}'), ('{}')`) // two rows without a key
-	exec(`UPDATE outbox SET status = 'pending' WHERE id = 1`)  // by hand
+	exec(`UPDATE outbox SET status = 'pending' WHERE id = 1`)  // manually
 	exec(`INSERT INTO outbox (id, payload, status) VALUES (2, '{}', 'pending') ON CONFLICT (id) DO UPDATE SET status = 'pending'`)
-	exec(`UPDATE outbox SET status = 'claimed' WHERE id = 3; UPDATE outbox SET status = 'sent' WHERE id = 3`) // no row that waits
+	exec(`UPDATE outbox SET status = 'claimed' WHERE id = 3; UPDATE outbox SET status = 'sent' WHERE id = 3`) // no pending row
 	var copied, waiting int
 	err = server.DB.QueryRowContext(t.Context(), in(`SELECT (SELECT count(*) FROM @.messages WHERE type = 'noted'),
 		(SELECT count(*) FROM outbox WHERE status <> 'sent')`)).Scan(&copied, &waiting)

@@ -18,13 +18,14 @@ import (
 	"github.com/postrider/postrider/test/proof/history"
 )
 
-// writers are the processes of the application. Each begins with the old table, and can be switched to the log.
+// writers are the writers of the application. Each starts with the old table and can be switched to
+// the log.
 type writers struct {
 	*shop
 	size     int
 	messages int64
-	switched atomic.Int64 // how many of them write to the log
-	told     atomic.Int64 // messages, committed or not
+	switched atomic.Int64 // number of writers that write to the log
+	told     atomic.Int64 // messages written, committed or not
 	running  sync.WaitGroup
 
 	mu    sync.Mutex
@@ -32,7 +33,7 @@ type writers struct {
 	slow  time.Duration
 }
 
-// write lets so many processes write about so many messages.
+// write starts writers that write about the given number of messages.
 func (s *shop) write(size, messages int) *writers {
 	w := &writers{shop: s, size: size, messages: int64(messages)}
 	for number := range size {
@@ -45,7 +46,7 @@ func (s *shop) write(size, messages int) *writers {
 	return w
 }
 
-// transaction tells up to three facts. One in ten is rolled back.
+// transaction writes up to three messages. One in ten is rolled back.
 func (w *writers) transaction(ctx context.Context, old bool) {
 	var facts []history.Fact
 	begin := time.Now()
@@ -58,7 +59,7 @@ func (w *writers) transaction(ctx context.Context, old bool) {
 		for key := range keys {
 			sorted = append(sorted, key)
 		}
-		slices.Sort(sorted) // so that no two wait for each other
+		slices.Sort(sorted) // a fixed order, to avoid deadlocks
 		for _, key := range sorted {
 			fact, err := w.tell(ctx, tx, key, old)
 			if err != nil {
@@ -106,14 +107,15 @@ func (w *writers) tell(ctx context.Context, tx pgx.Tx, key string, old bool) (hi
 	return fact, w.db.Outbox().Enqueue(ctx, tx, m)
 }
 
-// reach waits until so many messages were written.
+// reach waits until that many messages are written.
 func (w *writers) reach(messages int) {
 	for w.told.Load() < int64(messages) && w.t.Context().Err() == nil {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// switchOver replaces one process after the other by one that writes to the log, while so many messages are written.
+// switchOver switches one writer after the other to the log, between two numbers of written
+// messages.
 func (w *writers) switchOver(from, to int) {
 	for n := range w.size {
 		w.reach(from + (to-from)*n/w.size)
@@ -129,7 +131,7 @@ func (w *writers) committed() []history.Fact {
 	return slices.Clone(w.truth)
 }
 
-// longest is the longest time that a transaction took.
+// longest returns the duration of the longest transaction.
 func (w *writers) longest() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

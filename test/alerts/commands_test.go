@@ -15,7 +15,7 @@ var (
 	isGroup = regexp.MustCompile(`(?m)^ *postrider( [a-z]+)* \[command\]`)
 )
 
-// TestNextCommandsExist: what an alert tells somebody to type can be typed.
+// TestNextCommandsExist checks that the commands named in alerts exist.
 func TestNextCommandsExist(t *testing.T) {
 	command := built.Program(t, "cmd/postrider")
 	tried := make(map[string]bool)

@@ -29,7 +29,7 @@ func TestDashboardUsesWhatIsExported(t *testing.T) {
 	}
 }
 
-// TestDashboardFits: panels do not overlap, and each has a number of its own.
+// TestDashboardFits checks that panels do not overlap and have unique IDs.
 func TestDashboardFits(t *testing.T) {
 	text, err := dashboard.JSON()
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package alerts tests the rules and the dashboard in deploy: each alert by Prometheus' own unit tests, and those about
-// relays that stand still with real relays and a real Prometheus.
+// Package alerts tests the alert rules and the dashboard in deploy. Each alert has unit tests for
+// promtool; the alerts about stalled relays are also tested with real relays and a real Prometheus.
 package alerts

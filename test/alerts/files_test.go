@@ -17,13 +17,13 @@ const (
 	boardFile = root + "/deploy/grafana/dashboard.json"
 )
 
-// program finds a program that dev/services installs, or ends the test without it.
+// program finds a program that dev/services installs, or skips the test.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	return need.Program(t, name, "prometheus")
 }
 
-// rule is an alert, or a series that is recorded.
+// rule is an alert or a recording rule.
 type rule struct {
 	Record      string            `yaml:"record"`
 	Alert       string            `yaml:"alert"`

@@ -10,17 +10,17 @@ import (
 )
 
 var (
-	// A metric with its selector, if it has one; not as a part of a recorded name.
+	// A metric with its optional selector, unless it is part of a recorded name.
 	ofMetric = regexp.MustCompile(`(?:^|[^:\w])(postrider_[a-z0-9_]+)\b(?:\{([^}]*)\})?`)
 	recorded = regexp.MustCompile(`\b[a-z]+:postrider_[a-z0-9_]+:[a-z0-9_]+\b`)
 	grouped  = regexp.MustCompile(`\bby \(([^)]*)\)`)
 	matcher  = regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)`)
 )
 
-// given are the labels that Prometheus adds, or that belong to histograms and to alerts.
+// given lists the labels that Prometheus adds, or that belong to histograms and alerts.
 var given = []string{"job", "instance", "le", "alertname", "severity", "alertstate"}
 
-// checkNames finds metrics and labels in an expression that nothing exports.
+// checkNames reports metrics and labels of an expression that nothing exports.
 func checkNames(t *testing.T, where, expr string) {
 	t.Helper()
 	labels := exported()
@@ -39,7 +39,7 @@ func checkNames(t *testing.T, where, expr string) {
 		}
 	}
 	if known == nil {
-		return // what is recorded was looked at where it is recorded
+		return // recorded series are checked where they are recorded
 	}
 	for _, by := range grouped.FindAllStringSubmatch(expr, -1) {
 		for label := range strings.SplitSeq(by[1], ",") {
@@ -50,7 +50,7 @@ func checkNames(t *testing.T, where, expr string) {
 	}
 }
 
-// exported returns all series that there can be, and their labels.
+// exported returns all series that can be exported, with their labels.
 func exported() map[string][]string {
 	all := make(map[string][]string)
 	for _, d := range prometheus.Descriptions() {

@@ -15,17 +15,18 @@ import (
 	"time"
 )
 
-// server is a Prometheus of its own.
+// server is a separate Prometheus server.
 type server struct {
 	t   *testing.T
 	url string
 }
 
-// startPrometheus scrapes and evaluates every second: jobs are addresses by the name of their job.
+// startPrometheus starts a server that scrapes and evaluates every second. jobs maps job names to
+// addresses.
 func startPrometheus(t *testing.T, rules string, jobs map[string][]string) *server {
 	t.Helper()
 	dir := t.TempDir()
-	// JSON is YAML.
+	// JSON is valid YAML.
 	var scrapes []any
 	for job, targets := range jobs {
 		scrapes = append(scrapes, map[string]any{"job_name": job, "static_configs": []any{map[string]any{"targets": targets}}})
@@ -59,7 +60,7 @@ func startPrometheus(t *testing.T, rules string, jobs map[string][]string) *serv
 	return s
 }
 
-// firing returns the alerts that fire, as name{job, feed or instance}.
+// firing returns the firing alerts, as name{job, feed or instance}.
 func (s *server) firing() map[string]bool {
 	s.t.Helper()
 	var answer struct {
@@ -81,7 +82,7 @@ func (s *server) firing() map[string]bool {
 	return fire
 }
 
-// query returns how many series an expression has.
+// query returns the number of series that an expression has.
 func (s *server) query(expr string) (int, error) {
 	var answer struct{ Result []json.RawMessage }
 	err := s.get("/api/v1/query", url.Values{"query": {expr}}, &answer)
@@ -118,8 +119,9 @@ var (
 	oldAge = regexp.MustCompile(`(_age_seconds\S* > )(\d+)`)
 )
 
-// hurried returns the rules with times that a test can wait for: what has to last is divided by one number, what is too old
-// by another, which leaves room for the seconds between two questions to the database.
+// hurried returns the rules with shorter times, so that a test can wait for them: "for" durations
+// are divided by one number and age thresholds by another, which leaves room for the seconds
+// between two queries of the database.
 func hurried(t *testing.T, lastsBy, ageBy float64) string {
 	t.Helper()
 	text, err := os.ReadFile(rulesFile)
@@ -144,7 +146,7 @@ func hurried(t *testing.T, lastsBy, ageBy float64) string {
 	})
 }
 
-// launch starts a program until the test ends, and hands over what the pattern finds in its log.
+// launch runs a program until the test ends, and sends what the pattern finds in its log.
 func launch(t *testing.T, found chan<- string, pattern *regexp.Regexp, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	log := &finder{pattern: pattern, found: found}
@@ -154,7 +156,7 @@ func launch(t *testing.T, found chan<- string, pattern *regexp.Regexp, path stri
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // also one that is stopped
+		_ = cmd.Process.Kill() // also kills a suspended process
 		_ = cmd.Wait()
 		if t.Failed() {
 			t.Logf("%s:\n%s", filepath.Base(path), log.tail())

@@ -26,8 +26,9 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// TestEveryAlertIsTested: each alert fires in one unit test and is silent in another, or at another time; and the healthy
-// scene has all metrics that the rules look at, so that silence means something.
+// TestEveryAlertIsTested checks that each alert fires in one unit test and is silent in another, or
+// at another time; and that the healthy test has all metrics that the rules use, so that silence is
+// meaningful.
 func TestEveryAlertIsTested(t *testing.T) {
 	fires, silent := make(map[string]bool), make(map[string]bool)
 	var healthy string
@@ -72,7 +73,8 @@ func TestRulesUseWhatIsExported(t *testing.T) {
 	}
 }
 
-// TestAlertsAreComplete: whoever is woken up by an alert reads what it means and what to type, and finds more.
+// TestAlertsAreComplete checks that each alert explains what it means, gives a command to run, and
+// links to a runbook.
 func TestAlertsAreComplete(t *testing.T) {
 	text, err := os.ReadFile(root + "/docs/alerts.md")
 	if err != nil {
@@ -91,7 +93,7 @@ func TestAlertsAreComplete(t *testing.T) {
 		if !strings.Contains(r.Annotations["description"], "Next: ") {
 			t.Errorf("%s: the description does not say what to type next", r.Alert)
 		}
-		// Whoever reads an alert has no checkout.
+		// Readers of an alert have no checkout, so the link is absolute.
 		link, ok := strings.CutPrefix(r.Annotations["runbook_url"], "https://github.com/postrider/postrider/blob/main/")
 		if !ok {
 			t.Errorf("%s: its runbook is %q: want a link that can be opened", r.Alert, link)
@@ -104,7 +106,8 @@ func TestAlertsAreComplete(t *testing.T) {
 	}
 }
 
-// checkLink looks for a file from the root of the repository and, behind "#", for a heading in it.
+// checkLink looks for a file relative to the root of the repository and, after "#", for a heading
+// in it.
 func checkLink(t *testing.T, where, link string) {
 	t.Helper()
 	path, anchor, _ := strings.Cut(link, "#")

@@ -16,13 +16,14 @@ import (
 	"github.com/postrider/postrider/test/built"
 )
 
-// relayProcess is the real command.
+// relayProcess runs the real command.
 type relayProcess struct {
 	cmd     *exec.Cmd
-	address string // where it answers
+	address string // of its health server
 }
 
-// startRelay serves one feed of a schema, with a canary four times a second and the shortest lease that makes sense.
+// startRelay serves one feed of a schema, with four canaries a second and the shortest useful
+// lease.
 func startRelay(t *testing.T, command, dsn, schema, feed string) *relayProcess {
 	t.Helper()
 	listens := make(chan string, 1)
@@ -39,9 +40,10 @@ func (p *relayProcess) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// TestStall stops relays with SIGSTOP, as a frozen machine would, and lets them go on. One is alone in its fleet: nobody is
-// left who could tell how its feed stands, and that is what the alert says. The other has a neighbour that serves another
-// feed of the same database: the neighbour's figures tell.
+// TestStall suspends relays with SIGSTOP, as a frozen machine would, and resumes them. One is the
+// only relay of its fleet: no relay reports the state of its feed any more, and the alert says so.
+// The other has a neighbor that serves another feed of the same database, whose metrics report the
+// stalled feed.
 func TestStall(t *testing.T) {
 	dsn := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")
 	pool := pgtest.Pool(t, dsn)
@@ -98,8 +100,8 @@ func TestStall(t *testing.T) {
 	t.Run("dashboard", func(t *testing.T) { askAll(t, p) })
 }
 
-// about reports whether an alert is one of those that stopped relays may raise; others may have their own reasons, such as
-// transactions of other tests.
+// about reports whether an alert is one that suspended relays may raise. Other alerts may have
+// other causes, such as transactions of other tests.
 func about(alert string) bool {
 	name, _, _ := strings.Cut(alert, "{")
 	return slices.Contains([]string{"PostriderFeedStalled", "PostriderNoRelay", "PostriderRelayDown", "PostriderFiguresGone",
@@ -110,8 +112,8 @@ func stalled(fire map[string]bool) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(fire)), about)
 }
 
-// askAll asks every question of the dashboard. Those about consumers, failures, problems and reconcilers have no answer here, since there
-// are none; the rest must have one.
+// askAll runs every query of the dashboard. Those about consumers, failures, problems and
+// reconcilers have no result here, since none exist; all others must have one.
 func askAll(t *testing.T, p *server) {
 	empty := regexp.MustCompile(`consumer|reconciler|tenant!=""|ALERTS|replication_slot|_failures_|_problem_age_|aside_messages.* > 0|total.* / `)
 	for _, q := range dashboard.Queries() {

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// patience is how long anything may take on a machine that is busy.
-const patience = 40 * time.Second
+// timeout bounds every wait, on a busy machine.
+const timeout = 40 * time.Second
 
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(patience)
+	deadline := time.After(timeout)
 	for !cond() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("waited %v in vain until %s", patience, what)
+			t.Fatalf("waited %v in vain until %s", timeout, what)
 		}
 	}
 }
@@ -29,18 +29,18 @@ func receive(t *testing.T, from <-chan string) string {
 	select {
 	case got := <-from:
 		return got
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Fatal("a program does not say where it listens")
 		return ""
 	}
 }
 
-// finder keeps a log, and hands over the first thing in it that a pattern finds.
+// finder keeps a log, and sends the first match of a pattern in it.
 type finder struct {
 	mu      sync.Mutex
 	text    []byte
 	pattern *regexp.Regexp
-	found   chan<- string // nil once it was
+	found   chan<- string // nil after the match
 }
 
 func (f *finder) Write(p []byte) (int, error) {

@@ -28,7 +28,7 @@ type cluster struct {
 	server
 	name   string
 	nodes  []string
-	leader func(t *testing.T, name string) (node string) // of what has the name
+	leader func(t *testing.T, name string) (node string) // of the object with the name
 	short  bool                                          // part of every check
 }
 
@@ -54,7 +54,7 @@ func clusters() []cluster {
 		name: "redis-sentinel", nodes: nodes("redis-sentinel", 1, 3), leader: watchedPrimary,
 		server: server{
 			driver: "redis", variable: "POSTRIDER_TEST_REDIS_SENTINEL", service: "redis-sentinel",
-			values: map[string]string{"sentinel": "shop", "wait_replicas": "1"}, // and the sentinels' password
+			values: map[string]string{"sentinel": "shop", "wait_replicas": "1"}, // the password is the sentinels'
 		},
 	}, {
 		name: "rabbitmq", nodes: nodes("rabbitmq-cluster", 1, 3), leader: rabbitmqLeader,
@@ -78,7 +78,7 @@ func nodes(kind string, from, to int, instance ...string) (list []string) {
 	return list
 }
 
-// failure is something that happens to a cluster.
+// failure is a fault of a cluster.
 type failure struct {
 	name  string
 	only  string // cluster
@@ -94,7 +94,8 @@ var failures = []failure{
 		end:   func(t *testing.T, _ cluster, leader string) { need.Services(t, "start", leader) },
 	},
 	{
-		// To the others that is a partition: they reach it no more, and it comes back without knowing that time has passed.
+		// For the other nodes this is a partition: they cannot reach the leader, and it comes back
+		// without knowing that time has passed.
 		name:  "leader cut off",
 		begin: func(t *testing.T, _ cluster, leader string) { need.Services(t, "pause", leader) },
 		end:   func(t *testing.T, _ cluster, leader string) { need.Services(t, "resume", leader) },
@@ -122,8 +123,9 @@ var failures = []failure{
 	},
 }
 
-// TestClusterFailures has a cluster fail in each way while a relay sends to it and a consumer receives: nothing is lost, first receipts are
-// in order, and everything goes on by itself within 15 s after the cluster is whole again.
+// TestClusterFailures injects each failure while a relay sends to the cluster and a consumer
+// receives. No message is lost, first receipts are in order, and delivery continues by itself
+// within 15 s after the cluster has recovered.
 func TestClusterFailures(t *testing.T) {
 	for _, c := range clusters() {
 		for _, f := range failures {
@@ -159,7 +161,7 @@ func (c cluster) suffer(t *testing.T, f failure) {
 	meanwhile := j.count()
 	restore()
 	whole := time.Now()
-	recovered := func() bool { return s.committed.Load()-int64(j.count()) < 500 } // a second's worth
+	recovered := func() bool { return s.committed.Load()-int64(j.count()) < 500 } // messages of one second
 	for !recovered() && time.Since(whole) < time.Minute {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -181,10 +183,10 @@ func (c cluster) suffer(t *testing.T, f failure) {
 	if stats.Refused > 0 {
 		t.Errorf("%d messages were blamed for what the cluster did", stats.Refused)
 	}
-	s.expect(j.verdict(), true)
+	s.expect(j.outcome(), true)
 }
 
-// steady enqueues so many messages a second until the returned function is called.
+// steady enqueues the given number of messages a second until the returned function is called.
 func (s *scene) steady(rate int) (stop func()) {
 	done := make(chan struct{})
 	var run sync.WaitGroup
@@ -288,7 +290,7 @@ func natsLeader(t *testing.T, subject string) string {
 	return "nats-cluster" + strings.TrimPrefix(stream.CachedInfo().Cluster.Leader, "n") + instance
 }
 
-// redisPrimary returns the node of a cluster that has a stream.
+// redisPrimary returns the cluster node that has a stream.
 func redisPrimary(t *testing.T, stream string) string {
 	t.Helper()
 	address := strings.TrimSuffix(strings.TrimPrefix(need.Env(t, "POSTRIDER_TEST_REDIS_CLUSTER", "redis-cluster"), "rediss://"), "/0")
@@ -304,7 +306,7 @@ func redisPrimary(t *testing.T, stream string) string {
 	return nodeAt(t, port, nodes("redis-cluster", 1, 6))
 }
 
-// watchedPrimary returns the server that sentinels name.
+// watchedPrimary returns the primary according to the sentinels.
 func watchedPrimary(t *testing.T, _ string) string {
 	t.Helper()
 	_, address, _ := strings.Cut(strings.TrimSuffix(need.Env(t, "POSTRIDER_TEST_REDIS_SENTINEL", "redis-sentinel"), "/0"), "@")

@@ -18,9 +18,9 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestConsumeOnce carries messages through each broker into handlers that update rows. Every message is delivered two to five
-// times, consumers are killed all the time, and in the long run the broker is restarted: each effect happens once, in the order
-// of its key.
+// TestConsumeOnce delivers messages through each broker to handlers that update rows. Every message
+// is delivered two to five times, consumers are killed all the time, and in the long tier the
+// broker is restarted. Each effect happens once, in the order of its key.
 func TestConsumeOnce(t *testing.T) {
 	each(t, func(t *testing.T, b server) {
 		messages := pick(1500, 200_000)
@@ -57,19 +57,19 @@ func TestConsumeOnce(t *testing.T) {
 		var handled int
 		var kills, deliveries int64
 		begin := time.Now()
-		patience := time.Duration(pick(60, 1200)) * time.Second
-		if b.driver == "asynq" { // looks for the tasks of dead workers once a minute, when these were silent for half of one
-			patience += 2 * time.Minute
+		timeout := time.Duration(pick(60, 1200)) * time.Second
+		if b.driver == "asynq" { // checks for tasks of dead workers once a minute, after 30 s without a heartbeat
+			timeout += 2 * time.Minute
 		}
 		for {
-			if time.Since(begin) > patience {
-				t.Fatalf("%d of %d messages were handled within %v, after %d kills", handled, messages, patience, kills)
+			if time.Since(begin) > timeout {
+				t.Fatalf("%d of %d messages were handled within %v, after %d kills", handled, messages, timeout, kills)
 			}
 			p := o.start(t)
-			// Long enough to come back to life, and not much longer.
+			// Long enough to start and work, and not much longer.
 			life := time.Duration(pick(800, 6000))*time.Millisecond + rand.N(time.Duration(pick(1200, 6000))*time.Millisecond)
 			limit := pick(3, 1000)
-			if b.driver == "kafka" { // gives the partitions of a dead member away after 15 s
+			if b.driver == "kafka" { // reassigns the partitions of a dead member only after 15 s
 				life += time.Duration(pick(0, 16)) * time.Second
 				limit = pick(1, 1000)
 			}
@@ -84,7 +84,7 @@ func TestConsumeOnce(t *testing.T) {
 				case <-time.After(50 * time.Millisecond):
 				}
 				s.scan("SELECT sum(n) FROM "+accounts, &handled)
-				alive = alive && time.Since(begin) < patience
+				alive = alive && time.Since(begin) < timeout
 			}
 			if handled >= messages {
 				deliveries += s.settle(p, again, written, deliveries)
@@ -118,7 +118,8 @@ func TestConsumeOnce(t *testing.T) {
 	})
 }
 
-// settle lets the last consumer have everything that was sent, and returns how many deliveries it has had.
+// settle lets the last consumer process everything that was sent, and returns the number of
+// deliveries.
 func (s *scene) settle(p *process, again *repeater, written chan struct{}, before int64) int64 {
 	s.t.Helper()
 	<-written
@@ -156,8 +157,8 @@ func (s *scene) scan(sql string, into ...any) {
 	}
 }
 
-// repeater sends each message again, one to four times, after it was confirmed for the first time. The copies have names of their
-// own at the broker, so that it does not drop them.
+// repeater sends each message again, one to four times, after its first confirmation. The copies
+// have different IDs at the broker, so that the broker does not drop them.
 type repeater struct {
 	postrider.Publisher
 	sent    atomic.Int64 // copies
@@ -185,7 +186,7 @@ func (r *repeater) Publish(ctx context.Context, msgs []postrider.Message) []erro
 	return errs
 }
 
-// repeat sends copies until the broker has them all.
+// repeat sends copies until the broker has confirmed them all.
 func (r *repeater) repeat(copies []postrider.Message) {
 	for len(copies) > 0 && !r.over.Load() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

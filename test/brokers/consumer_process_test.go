@@ -27,16 +27,16 @@ import (
 
 const processVariable = "POSTRIDER_TEST_CONSUMER_PROCESS"
 
-// order is what a consumer process is told.
+// order configures a consumer process.
 type order struct {
 	Driver, URL, DSN, Schema string
 	Values                   map[string]string
 	Batch                    bool
-	Foreign                  []order // brokers with messages of other senders, in the place of Driver
-	Record                   string  // a file: it records calls of the handler there, and needs no database
+	Foreign                  []order // brokers with messages of other senders, instead of Driver
+	Record                   string  // a file: the process records calls of the handler there, and needs no database
 }
 
-// TestMain turns the test binary into a consumer process if it was started as one.
+// TestMain runs a consumer process if the test binary was started as one.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(processVariable); text != "" {
 		var o order
@@ -57,11 +57,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// apply is the effect of a message: an account's balance, a count, and whether anything came after a later one. A message that
-// takes effect twice spoils the sums.
+// apply is the effect of a message: it updates an account's balance and a count, and records
+// whether the message arrived after a later one. A message that takes effect twice makes the sums
+// wrong.
 const apply = `UPDATE @schema@.accounts SET n = n + 1, sum = sum + $2, disorder = disorder + ($2 <= last)::int, last = $2 WHERE id = $1`
 
-// consume is a consumer process: it says on standard output how many deliveries it has had.
+// consume runs a consumer process, which prints its number of deliveries to standard output.
 func (o order) consume() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -131,7 +132,7 @@ func (o order) consume() error {
 	return in.Run(ctx, consumers...)
 }
 
-// note is the effect of another sender's message: how often it was handled.
+// note is the effect of another sender's message: it counts how often the message was handled.
 func (o order) note(ctx context.Context, tx pgx.Tx, m postrider.Message) error {
 	var f foreign
 	if err := json.Unmarshal(m.Payload, &f); err != nil {
@@ -155,7 +156,7 @@ func (c counted) Consume(ctx context.Context, handle postrider.Handler) error {
 	})
 }
 
-// process is a consumer process that runs.
+// process is a running consumer process.
 type process struct {
 	cmd        *exec.Cmd
 	deliveries atomic.Int64
@@ -185,13 +186,13 @@ func (o order) start(t *testing.T) *process {
 				p.deliveries.Store(n)
 			}
 		}
-		_ = p.cmd.Wait() // it was told to end, one way or the other
+		_ = p.cmd.Wait() // killed or stopped on purpose
 	}()
 	t.Cleanup(func() { p.end(syscall.SIGKILL) })
 	return p
 }
 
-// end ends the process and returns how many deliveries it has had, as far as it could tell.
+// end ends the process and returns the number of deliveries that it has reported.
 func (p *process) end(s syscall.Signal) int64 {
 	_ = p.cmd.Process.Signal(s)
 	<-p.ended

@@ -14,16 +14,17 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// faults is how many of them a test wants at least.
+// faults is the minimum number of faults in a test.
 const faults = 10
 
-// TestOrderUnderFailure carries messages over a network that resets connections, swallows confirmations and delays them:
-// nothing is lost, and the first receipts of each key are in order.
+// TestOrderUnderFailure delivers messages over a network that resets connections, drops
+// confirmations and delays them. No message is lost, and the first receipts of each key are in
+// order.
 func TestOrderUnderFailure(t *testing.T) {
 	each(t, func(t *testing.T, b server) {
 		s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), b.create(t), 100)
 		count := pick(10_000, 50_000)
-		if b.forgets { // and is slow
+		if b.forgets { // the broker is also slow
 			count = 5000
 		}
 		s.enqueue(count)
@@ -34,7 +35,7 @@ func TestOrderUnderFailure(t *testing.T) {
 		run.Go(func() { w.blow(ctx) })
 		r, stop := s.carry(w)
 		s.delivered(r, s.committed.Load(), 5*time.Minute)
-		for more := 0; w.faults.Load() < faults && more < 50; more++ { // where all is fast, the first ones arrive between two faults
+		for more := 0; w.faults.Load() < faults && more < 50; more++ { // on a fast machine the first messages arrive between two faults
 			s.enqueue(int(w.every) * 2)
 			s.delivered(r, s.committed.Load(), time.Minute)
 		}
@@ -49,7 +50,8 @@ func TestOrderUnderFailure(t *testing.T) {
 	})
 }
 
-// weather makes the network worse each time that a number of messages has been confirmed, and also when nothing moves.
+// weather injects a network fault each time a number of messages has been confirmed, and also when
+// there is no progress.
 type weather struct {
 	postrider.Publisher
 	proxy  *flaky.Proxy
@@ -88,7 +90,7 @@ func (w *weather) NameOf(m *postrider.Message) string {
 	return ""
 }
 
-// blow causes one fault after the other, and leaves a good network behind.
+// blow injects one fault after the other, and finally restores the network.
 func (w *weather) blow(ctx context.Context) {
 	defer w.proxy.Restore()
 	random := rand.New(rand.NewPCG(1, 2))

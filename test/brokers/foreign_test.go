@@ -23,23 +23,24 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// foreign is what other people's programs send. Their IDs count from 1, so that they collide.
+// foreign is a message of another program. Its IDs count from 1, so that they collide.
 type foreign struct {
 	Sender string `json:"sender"`
 	N      int    `json:"n"`
 }
 
 func (f foreign) payload() []byte {
-	text, _ := json.Marshal(f) // it cannot fail
+	text, _ := json.Marshal(f) // cannot fail
 	return text
 }
 
-// TestForeignSenders has one consumer receive what others send, which know nothing of Postrider: CloudEvents of the official
-// library in binary and in structured mode, with the same IDs from two sources, plain Kafka records without an ID, and AMQP messages
-// without one. The consumer is killed all the time. Each event takes effect once; an AMQP message without an ID, which nobody can
-// recognise when it comes again, takes effect at least once.
+// TestForeignSenders has one consumer receive messages of senders without Postrider: CloudEvents of
+// the official library in binary and structured mode, with the same IDs from two sources, plain
+// Kafka records without an ID, and AMQP messages without one. The consumer is killed all the time.
+// Each event takes effect once; an AMQP message without an ID takes effect at least once, because a
+// redelivery cannot be recognized.
 func TestForeignSenders(t *testing.T) {
-	each := pick(500, 25_000) // of each sender, of which there are four
+	each := pick(500, 25_000) // from each of four senders
 	nats, kafka, rabbit := find("nats"), find("kafka"), find("rabbitmq")
 	s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), "", 1)
 	effects := pgx.Identifier{s.cfg.Schema, "effects"}.Sanitize()
@@ -64,9 +65,9 @@ func TestForeignSenders(t *testing.T) {
 
 	var handled, kills int
 	begin := time.Now()
-	for patience := time.Duration(pick(60, 900)) * time.Second; handled < 4*each; {
-		if time.Since(begin) > patience {
-			t.Fatalf("%d of %d events were handled within %v, after %d kills", handled, 4*each, patience, kills)
+	for timeout := time.Duration(pick(60, 900)) * time.Second; handled < 4*each; {
+		if time.Since(begin) > timeout {
+			t.Fatalf("%d of %d events were handled within %v, after %d kills", handled, 4*each, timeout, kills)
 		}
 		p := o.start(t)
 		life := time.After(time.Duration(pick(300, 4000))*time.Millisecond + rand.N(time.Duration(pick(300, 20_000))*time.Millisecond))
@@ -82,7 +83,7 @@ func TestForeignSenders(t *testing.T) {
 			p.end(syscall.SIGKILL)
 			kills++
 		} else {
-			time.Sleep(2 * time.Second) // for what comes again
+			time.Sleep(2 * time.Second) // for redeliveries
 			p.end(syscall.SIGTERM)
 		}
 	}
@@ -108,7 +109,7 @@ func TestForeignSenders(t *testing.T) {
 	}
 }
 
-// sendCloudEvents sends events as the official library writes them: NATS has the headers that HTTP has.
+// sendCloudEvents sends events with the official library. NATS has the same headers as HTTP.
 func sendCloudEvents(ctx context.Context, url, subject string, n int) error {
 	conn, err := natsclient.Connect(url)
 	if err != nil {
@@ -164,7 +165,7 @@ func sendCloudEvents(ctx context.Context, url, subject string, n int) error {
 	return nil
 }
 
-// sendRecords sends Kafka records with a value alone.
+// sendRecords sends Kafka records with only a value.
 func sendRecords(ctx context.Context, url, topic string, n int) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(strings.TrimPrefix(url, "kafka://")), kgo.DefaultProduceTopic(topic))
 	if err != nil {
@@ -177,7 +178,7 @@ func sendRecords(ctx context.Context, url, topic string, n int) error {
 	return client.Flush(ctx)
 }
 
-// sendAMQP sends AMQP messages with a body alone.
+// sendAMQP sends AMQP messages with only a body.
 func sendAMQP(ctx context.Context, url, queue string, n int) error {
 	conn, err := amqp.Dial(url)
 	if err != nil {

@@ -21,10 +21,11 @@ import (
 	"github.com/postrider/postrider/broker"
 )
 
-// leaseTaken is what a consumer tells the log when it begins to receive.
+// leaseTaken is the log message of a consumer that begins to receive.
 const leaseTaken = "consumer: lease taken, receiving"
 
-// record is a consumer process that writes down when it takes the lease, and when a call of its handler begins.
+// record runs a consumer process that records when it takes the lease and when a call of its
+// handler begins.
 func (o order) record() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -32,7 +33,7 @@ func (o order) record() error {
 	if err != nil {
 		return err
 	}
-	write := func(at time.Time, what string) { // in one call: lines of several processes do not mix
+	write := func(at time.Time, what string) { // one write per line, so that lines of several processes do not mix
 		_, _ = fmt.Fprintf(f, "%d %d %s\n", at.UnixNano(), os.Getpid(), what)
 	}
 	driver, err := broker.Lookup(o.Driver)
@@ -56,7 +57,7 @@ func (o order) record() error {
 	})
 }
 
-// taking is a logger that writes down when the lease is taken, and shows errors.
+// taking is a slog handler that records when the lease is taken, and prints errors.
 type taking struct{ write func(time.Time, string) }
 
 func (t taking) Enabled(context.Context, slog.Level) bool { return true }
@@ -72,7 +73,7 @@ func (t taking) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// begun is a line of the record: a call of the handler, or the taking of the lease.
+// begun is a line of the record: a handler call, or a taken lease.
 type begun struct {
 	at     time.Time
 	by     int // process
@@ -80,10 +81,10 @@ type begun struct {
 	key, n int
 }
 
-// records reads the file that several processes write, from time to time.
+// records reads the growing file that several processes write.
 type records struct {
 	file *os.File
-	rest []byte // of a line
+	rest []byte // an incomplete line
 	all  []begun
 }
 
@@ -97,7 +98,7 @@ func newRecords(t *testing.T) *records {
 	return &records{file: f}
 }
 
-// update reads what is new.
+// update reads new lines.
 func (r *records) update(t *testing.T) {
 	t.Helper()
 	text, err := io.ReadAll(r.file)
@@ -132,7 +133,7 @@ func (r *records) update(t *testing.T) {
 	}
 }
 
-// owner is the process that has begun a call last.
+// owner returns the process that has begun the latest call.
 func (r *records) owner() int {
 	for _, b := range slices.Backward(r.all) {
 		if !b.taken {
@@ -142,18 +143,18 @@ func (r *records) owner() int {
 	return 0
 }
 
-// handled is what the record says in the end.
+// handled summarizes the complete record.
 type handled struct {
 	calls, distinct int
 	disorder        int           // first calls of a message that began after one of a later message of its key
 	intruding       int           // calls that began in a process after another had taken the lease and begun one
-	intruders       []string      // some of them
+	intruders       []string      // some of these
 	takeovers       int           // of the lease
-	longest         time.Duration // without the beginning of a call, counted anew from each fault
-	after           fault         // the one before it
+	longest         time.Duration // the longest time without a new call, counted anew from each fault
+	after           fault         // the fault before it
 }
 
-// fault is something that happened to a process.
+// fault is a fault of a process.
 type fault struct {
 	at   time.Time
 	kind string
@@ -165,8 +166,8 @@ func (h handled) String() string {
 		h.calls, h.calls-h.distinct, h.disorder, h.intruding, h.takeovers, h.longest.Round(time.Millisecond), h.after.kind)
 }
 
-// judge says what became of the messages. Faults are in the order of time.
-func (r *records) judge(faults []fault) (h handled) {
+// summarize evaluates the record. Faults are in order of time.
+func (r *records) summarize(faults []fault) (h handled) {
 	slices.SortStableFunc(r.all, func(a, b begun) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
 	type message struct{ key, n int }
 	seen := make(map[message]bool)
@@ -183,7 +184,7 @@ func (r *records) judge(faults []fault) (h handled) {
 		h.calls++
 		switch {
 		case b.by == owner || taken[b.by].IsZero():
-		case taken[b.by].After(taken[owner]): // one that the machine has kept from beginning anything is no owner
+		case taken[b.by].After(taken[owner]): // taken, but the machine did not let it begin a call: not the owner
 			owner = b.by
 		default:
 			h.intruding++

@@ -21,9 +21,10 @@ const (
 	orderedLease = time.Second
 )
 
-// TestOrdered runs three processes of one group with the option ordered. They are killed, paused and stopped at random, mostly the one that
-// receives: no message is lost, the first calls for each key are in order, no process begins a call when another has taken the
-// lease, and nobody waits long.
+// TestOrdered runs three processes of one group with the option ordered. They are killed, suspended
+// and stopped at random, mostly the one that receives. No message is lost, the first calls for each
+// key are in order, no process begins a call after another has taken the lease, and no message
+// waits long.
 func TestOrdered(t *testing.T) {
 	need.Alone(t, "measures how long nobody receives")
 	for _, driver := range []string{"nats", "redis"} {
@@ -39,21 +40,23 @@ func TestOrdered(t *testing.T) {
 			if h.disorder > 0 {
 				t.Errorf("%d first calls are out of order", h.disorder)
 			}
-			// A pause can hit a process between the look at its lease and the first statement of its handler.
+			// A process can be suspended between the check of its lease and the first statement of
+			// its handler.
 			if h.intruding > f.done["pause"] {
 				t.Errorf("%d calls began without the lease, with %d pauses: %q; faults %v", h.intruding, f.done["pause"], h.intruders, f.faults)
 			}
-			if most := orderedLease + 2*time.Second + f.stall; h.longest > most { // while the machine stands still, so do consumers
+			if most := orderedLease + 2*time.Second + f.stall; h.longest > most { // while the machine stalls, so do consumers
 				t.Errorf("nothing was handled for %v, want at most %v", h.longest, most)
 			}
-			if h.takeovers < 4 { // a kill, a pause and a stop of the one that receives
+			if h.takeovers < 4 { // the receiving process was killed, suspended and stopped at least once each
 				t.Errorf("the lease was taken %d times: the trouble did not matter", h.takeovers)
 			}
 		})
 	}
 }
 
-// TestWithoutOrdered shows that the check of [TestOrdered] finds what there is to find: without the option, the order is lost.
+// TestWithoutOrdered shows that the checks of [TestOrdered] detect violations: without the option,
+// order is lost.
 func TestWithoutOrdered(t *testing.T) {
 	need.Long(t, "shows what the option is for")
 	for driver, values := range map[string]map[string]string{"nats": {"ack_wait": "1s"}, "redis": {"claim_idle": "1s"}} {
@@ -76,9 +79,9 @@ type fleet struct {
 	records *records
 	running map[int]*process // by process ID
 	paused  map[int]time.Time
-	done    map[string]int // what went wrong, and how often
+	done    map[string]int // number of faults by kind
 	faults  []fault
-	stall   time.Duration // of the test itself: a machine that is too busy
+	stall   time.Duration // of the test itself, on a busy machine
 	pub     postrider.Publisher
 	topic   string
 	sent    int
@@ -108,7 +111,7 @@ func (f *fleet) start() {
 	f.running[p.cmd.Process.Pid] = p
 }
 
-// trouble produces for a while, and lets things go wrong meanwhile.
+// trouble produces for a while, and injects faults meanwhile.
 func (f *fleet) trouble(length time.Duration) {
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(f.t.Context())
@@ -136,8 +139,8 @@ func (f *fleet) trouble(length time.Duration) {
 	}
 }
 
-// hit lets something happen to a process: the first time, and later in two of three cases, to the one that receives. It reports false if
-// there is none to hit.
+// hit injects a fault into a process: the first time, and later in two of three cases, into the one
+// that receives. It reports false if there is none.
 func (f *fleet) hit(kind string) bool {
 	victims := slices.DeleteFunc(slices.Sorted(maps.Keys(f.running)), func(pid int) bool { return !f.paused[pid].IsZero() })
 	owner := f.records.owner()
@@ -168,7 +171,7 @@ func (f *fleet) hit(kind string) bool {
 	return true
 }
 
-// wake lets processes go on whose pause is over, or all.
+// wake resumes processes whose suspension is over, or all.
 func (f *fleet) wake(all bool) {
 	for pid, until := range f.paused {
 		if all || time.Now().After(until) {
@@ -178,7 +181,8 @@ func (f *fleet) wake(all bool) {
 	}
 }
 
-// produce sends messages of all keys, numbered by key, a few of each at a time: some wait behind others when a process is hit.
+// produce sends messages of all keys, numbered by key, a few of each at a time, so that some wait
+// behind others when a process is hit.
 func (f *fleet) produce(ctx context.Context) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -201,13 +205,13 @@ func (f *fleet) produce(ctx context.Context) {
 	}
 }
 
-// settle waits until everything was handled, and says what became of it.
+// settle waits until everything was handled, and returns the summary.
 func (f *fleet) settle() handled {
 	f.t.Helper()
 	f.wake(true)
 	for deadline := time.Now().Add(time.Duration(pick(30, 60)) * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		f.records.update(f.t)
-		if h := f.records.judge(f.faults); h.distinct >= f.sent || time.Now().After(deadline) {
+		if h := f.records.summarize(f.faults); h.distinct >= f.sent || time.Now().After(deadline) {
 			break
 		}
 	}
@@ -215,5 +219,5 @@ func (f *fleet) settle() handled {
 		p.end(syscall.SIGTERM)
 	}
 	f.records.update(f.t)
-	return f.records.judge(f.faults)
+	return f.records.summarize(f.faults)
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// outage is a way for a broker to be gone.
+// outage is a way in which a broker is unavailable.
 type outage struct {
 	name  string
 	b     server
-	owned string // the server that it happens to
+	owned string // the server that is affected
 	begin func(t *testing.T)
 	end   func(t *testing.T) // returns when the broker works again
 }
@@ -44,12 +44,12 @@ func outages() []outage {
 	return all
 }
 
-// restartable leaves out servers that take long to start, but for the long run: there the suite of each broker plays their
-// absence with a proxy.
+// restartable excludes servers that take long to start, except in the long tier. The suite of each
+// broker simulates their outages with a proxy.
 func restartable(b server) bool {
 	switch b.driver {
 	case "asynq", "sqs":
-		return false // the same server as redis; keeps nothing
+		return false // the same server as redis; keeps no data
 	case "kafka", "pulsar", "rabbitmq":
 		return need.IsLong()
 	}
@@ -73,11 +73,12 @@ func rabbitmqctl(t *testing.T, args ...string) {
 	}
 }
 
-// lengthOfOutage is 30 s, or a few where every change is checked.
+// lengthOfOutage is 30 s in the long tier, and a few seconds otherwise.
 func lengthOfOutage() time.Duration { return time.Duration(pick(4, 30)) * time.Second }
 
-// TestOutage takes the broker away from a relay under load and gives it back. Producers do not notice, nothing but the
-// lease's heartbeat is written meanwhile, no transaction stays open, and the relay goes on by itself, soon.
+// TestOutage stops the broker under load and starts it again. Producers are not affected, nothing
+// except the lease's heartbeat is written meanwhile, no transaction stays open, and the relay
+// continues by itself soon after.
 func TestOutage(t *testing.T) {
 	for _, o := range outages() {
 		t.Run(o.name, func(t *testing.T) {
@@ -110,7 +111,7 @@ func TestOutage(t *testing.T) {
 
 			t.Logf("%s: producers %.0f/s before, %.0f/s meanwhile; %d ledger rows in %v, longest transaction %v; recovery %v after the broker's",
 				o.name, healthy, during, seen.ledgerRows, seen.length.Round(time.Second), seen.longest, recovery.Round(time.Millisecond))
-			if need.IsLong() && during < 0.9*healthy { // a broker that starts shares the machine
+			if need.IsLong() && during < 0.9*healthy { // a starting broker shares the machine
 				t.Errorf("producers were slowed down: %.0f/s before, %.0f/s meanwhile", healthy, during)
 			}
 			seen.expect(t)
@@ -143,7 +144,7 @@ func TestAbsentAtStart(t *testing.T) {
 			t.Cleanup(restore)
 			r, stop := s.carry(b.open(t, settings))
 			s.enqueue(100)
-			for r.Stats().Failed == 0 { // it has met the broker's absence
+			for r.Stats().Failed == 0 { // until the relay has noticed that the broker is down
 				if !wait(t.Context(), 10*time.Millisecond) {
 					return
 				}
@@ -167,7 +168,8 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// TestRefusals mixes a message for a name that is missing with good ones: it waits, is not blamed, and other keys go on.
+// TestRefusals mixes a message for a missing name with good ones: it waits without using up
+// attempts, and other keys continue.
 func TestRefusals(t *testing.T) {
 	for driver, missing := range map[string]string{"nats": "no-stream-has-this", "rabbitmq": "no-such-queue", "kafka": "no-such-topic"} {
 		t.Run(driver, func(t *testing.T) {

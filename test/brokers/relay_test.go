@@ -1,5 +1,5 @@
-// Package brokers tests the whole way, from a commit in PostgreSQL through the relay to a consumer of each broker, on
-// good networks and on bad ones.
+// Package brokers tests the complete path, from a commit in PostgreSQL through the relay to a
+// consumer of each broker, over good and bad networks.
 package brokers_test
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestThroughRelay carries a log to each broker, while it is being written.
+// TestThroughRelay delivers a log to each broker while it is being written.
 func TestThroughRelay(t *testing.T) {
 	each(t, func(t *testing.T, b server) {
 		s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), b.create(t), 100)

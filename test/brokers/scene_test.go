@@ -28,8 +28,8 @@ type scene struct {
 	name string
 	keys int
 
-	top       int          // numbers below it were drawn
-	committed atomic.Int64 // how many messages
+	top       int          // numbers below it are assigned
+	committed atomic.Int64 // number of messages
 }
 
 func newScene(t *testing.T, dsn, name string, keys int) *scene {
@@ -43,7 +43,7 @@ func newScene(t *testing.T, dsn, name string, keys int) *scene {
 	return &scene{t: t, pool: pool, cfg: cfg, db: db, name: name, keys: keys}
 }
 
-// enqueue commits messages whose payloads count on from the last, in turn over the keys.
+// enqueue commits messages with consecutive numbers, in turn over the keys.
 func (s *scene) enqueue(n int) {
 	s.t.Helper()
 	for end := s.top + n; s.top < end; {
@@ -58,7 +58,7 @@ func (s *scene) enqueue(n int) {
 	}
 }
 
-// add commits messages that the verdict does not count.
+// add commits messages that the outcome does not count.
 func (s *scene) add(msgs ...postrider.Message) {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -68,7 +68,7 @@ func (s *scene) add(msgs ...postrider.Message) {
 	}
 }
 
-// carry runs a relay until the returned function is called, or the test ends.
+// carry runs a relay until the returned function is called or the test ends.
 func (s *scene) carry(pub postrider.Publisher) (*relay.Relay, func()) {
 	s.t.Helper()
 	r, err := relay.New(s.db.Feeds(), pub, relay.Config{Logger: logger(s.t)})
@@ -88,42 +88,42 @@ func (s *scene) carry(pub postrider.Publisher) (*relay.Relay, func()) {
 	return r, stop
 }
 
-// verdict is what the consumer's side has seen.
-type verdict struct {
-	received  int // with repetitions
+// outcome is what the consumer has received.
+type outcome struct {
+	received  int // including duplicates
 	distinct  int
 	disorder  int // first receipts of a key that came after a later one of it
 	example   string
 	malformed int
 }
 
-func (v verdict) String() string {
+func (v outcome) String() string {
 	return fmt.Sprintf("%d messages, %d received, %d repetitions, %d out of order", v.distinct, v.received, v.received-v.distinct, v.disorder)
 }
 
-// judge keeps the verdict while messages come in.
+// judge updates the outcome while messages arrive.
 type judge struct {
 	mu    sync.Mutex
 	seen  map[int]bool
 	last  map[string]int
-	v     verdict
-	done  chan struct{} // closed when as many distinct messages have come as were wanted
+	v     outcome
+	done  chan struct{} // closed when the expected number of distinct messages has arrived
 	wants int
 
-	came    time.Time     // the last one
-	longest time.Duration // between two
+	came    time.Time     // the last arrival
+	longest time.Duration // between two arrivals
 }
 
-// count returns how many distinct messages have come.
-func (j *judge) count() int { return j.verdict().distinct }
+// count returns the number of distinct messages that have arrived.
+func (j *judge) count() int { return j.outcome().distinct }
 
-func (j *judge) verdict() verdict {
+func (j *judge) outcome() outcome {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.v
 }
 
-// silence is the longest time without a message.
+// silence returns the longest time without a message.
 func (j *judge) silence() time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -163,8 +163,8 @@ func (j *judge) receive(m postrider.Message) {
 	}
 }
 
-// hear consumes until all messages that were committed have come, and returns what was seen.
-func (s *scene) hear(c postrider.Consumer, within time.Duration) verdict {
+// hear consumes until all committed messages have arrived, and returns the outcome.
+func (s *scene) hear(c postrider.Consumer, within time.Duration) outcome {
 	s.t.Helper()
 	j := newJudge(int(s.committed.Load()))
 	ctx, cancel := context.WithTimeout(s.t.Context(), within)
@@ -183,11 +183,11 @@ func (s *scene) hear(c postrider.Consumer, within time.Duration) verdict {
 	if err := errors.Join(<-ended, c.Close()); err != nil {
 		s.t.Errorf("consumer: %v", err)
 	}
-	return j.verdict()
+	return j.outcome()
 }
 
-// expect fails unless everything has come, and in order.
-func (s *scene) expect(v verdict, ordered bool) {
+// expect fails unless everything has arrived, in order if ordered.
+func (s *scene) expect(v outcome, ordered bool) {
 	s.t.Helper()
 	s.t.Log(v)
 	if want := int(s.committed.Load()); v.distinct != want {
@@ -201,7 +201,7 @@ func (s *scene) expect(v verdict, ordered bool) {
 	}
 }
 
-// delivered waits until the relay has published so many messages.
+// delivered waits until the relay has published that many messages.
 func (s *scene) delivered(r *relay.Relay, n int64, within time.Duration) {
 	s.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -31,14 +31,14 @@ import (
 type server struct {
 	driver   string
 	variable string // of the environment
-	service  string // of dev/services
+	service  string // name in dev/services
 	values   map[string]string
-	login    string // user and password, of servers that want TLS too
+	login    string // user and password, for servers that also require TLS
 
-	queueOption bool // the option "queue" says where a publisher sends to; the name is only the type of a task
-	unordered   bool // its consumers give no order
+	queueOption bool // the option "queue" names the publisher's queue; the name is only the type of a task
+	unordered   bool // its consumers guarantee no order
 	endpoint    bool // its address is the option "endpoint"; the URL names a region, and names end in .fifo
-	forgets     bool // it keeps nothing when it is killed, and is slow: part of the long form
+	forgets     bool // loses its data when it is killed, and is slow: long tier only
 }
 
 var servers = []server{
@@ -51,7 +51,7 @@ var servers = []server{
 	{driver: "sqs", variable: "POSTRIDER_TEST_ELASTICMQ", service: "elasticmq", endpoint: true, forgets: true},
 }
 
-// killable is a server of the same kind that tests may kill while they own it.
+// killable returns a server of the same kind that tests may kill while they own it.
 func (s server) killable() string { return s.service + "@crash" }
 
 // each runs a test once for every broker.
@@ -66,7 +66,7 @@ func each(t *testing.T, test func(t *testing.T, s server)) {
 	}
 }
 
-// pick returns the size of a test: small where every change is checked, large in the long run.
+// pick returns the size of a test: small for every change, large for the long tier.
 func pick(small, large int) int {
 	if need.IsLong() {
 		return large
@@ -111,7 +111,8 @@ func (s server) settings(t *testing.T, more map[string]string) *broker.Settings 
 	return &broker.Settings{URL: scheme + address, Values: values, Logger: logger(t)}
 }
 
-// logger shows what a broker's client says when a test fails and -v is set, and nothing otherwise: outages are meant.
+// logger prints the log of a broker's client if a test fails with -v, and nothing otherwise:
+// outages are intended.
 func logger(t *testing.T) *slog.Logger {
 	if !testing.Verbose() {
 		return slog.New(slog.DiscardHandler)
@@ -119,7 +120,7 @@ func logger(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }
 
-// create makes a new name.
+// create returns a new name.
 func (s server) create(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("e2e-%d-%d", time.Now().UnixMilli(), lastName.Add(1))
@@ -181,7 +182,7 @@ func (s server) flaky(t *testing.T, name string) (postrider.Publisher, *flaky.Pr
 		return d.DialContext(ctx, network, proxy.Addr())
 	}
 	if !s.endpoint {
-		u.Host = proxy.Addr() // for clients that cannot be told how to dial
+		u.Host = proxy.Addr() // for clients without a custom dialer
 		settings.URL = u.String()
 	}
 	return s.open(t, settings), proxy

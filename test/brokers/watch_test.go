@@ -15,8 +15,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// produce commits one message a transaction, with four writers as fast as they can, for a while. It returns how many
-// transactions a second that made.
+// produce commits one message per transaction, with four writers as fast as they can, for a while.
+// It returns the number of transactions per second.
 func (s *scene) produce(length time.Duration) float64 {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), length)
@@ -30,7 +30,7 @@ func (s *scene) produce(length time.Duration) float64 {
 	}
 	for w := range writers {
 		run.Go(func() {
-			for turn := 0; ctx.Err() == nil; turn++ { // each writer has keys of its own
+			for turn := 0; ctx.Err() == nil; turn++ { // each writer has its own keys
 				key := (w + turn*writers) % (s.keys / writers * writers)
 				m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: strconv.Itoa(key)}, fmt.Appendf(nil, "%d", next[key]))
 				m.Topic = s.name
@@ -54,15 +54,16 @@ func (s *scene) produce(length time.Duration) float64 {
 	return rate
 }
 
-// sight is what was seen in the database while a broker was gone.
+// sight is what the watcher saw in the database while a broker was down.
 type sight struct {
 	length     time.Duration
 	ledgerRows int64
-	longest    time.Duration // of the transactions that the relay had open
+	longest    time.Duration // of the relay's transactions
 }
 
-// expect holds the relay to its heartbeat: with the default lease of 10 s each of the 8 shards is renewed at least every
-// 10/3 s, and a round of progress may still have been under way when the broker went.
+// expect limits the relay to its heartbeat: with the default lease of 10 s each of the 8 shards is
+// renewed at least every 10/3 s, and one round of progress may have been in flight when the broker
+// went down.
 func (v sight) expect(t *testing.T) {
 	t.Helper()
 	if most := 8 * (int64(v.length/(3*time.Second)) + 3); v.ledgerRows > most {
@@ -73,7 +74,7 @@ func (v sight) expect(t *testing.T) {
 	}
 }
 
-// watcher looks at the database now and then.
+// watcher samples the database.
 type watcher struct {
 	s      *scene
 	start  time.Time
@@ -111,7 +112,7 @@ func (w *watcher) stop() sight {
 	return w.seen
 }
 
-// ledgerRows is how many rows have ever been added to the ledger.
+// ledgerRows returns how many rows have ever been added to the ledger.
 func (s *scene) ledgerRows() int64 {
 	s.t.Helper()
 	var n int64

@@ -17,19 +17,19 @@ import (
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
-// endpoint is a receiver of webhooks that can misbehave.
+// endpoint is a webhook receiver with configurable failures.
 type endpoint struct {
 	*httptest.Server
-	answer  atomic.Pointer[http.HandlerFunc] // instead of the receiver's; nil if it works
-	asked   atomic.Int64                     // requests that it answered so
-	verdict *judge
+	answer atomic.Pointer[http.HandlerFunc] // replaces the receiver's response; nil if it works
+	asked  atomic.Int64                     // requests with a replaced response
+	judge  *judge
 }
 
 func newEndpoint(t *testing.T) *endpoint {
 	t.Helper()
-	e := &endpoint{verdict: newJudge(0)}
+	e := &endpoint{judge: newJudge(0)}
 	receiver, err := webhook.NewReceiver(webhook.Config{Secrets: []string{secret}}, func(_ context.Context, m postrider.Message) error {
-		e.verdict.receive(m)
+		e.judge.receive(m)
 		return nil
 	})
 	if err != nil {
@@ -59,7 +59,7 @@ func (e *endpoint) publisher(t *testing.T) postrider.Publisher {
 	return p
 }
 
-// TestWebhookOutage lets an endpoint answer 500, then 429 with Retry-After, then not at all.
+// TestWebhookOutage has an endpoint answer 500, then 429 with Retry-After, and then not at all.
 func TestWebhookOutage(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"500": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
@@ -68,7 +68,7 @@ func TestWebhookOutage(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		},
 		"never": func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // or the server would not notice that the client has gone
+			_, _ = io.Copy(io.Discard, r.Body) // otherwise the server would not notice that the client has disconnected
 			<-r.Context().Done()
 		},
 	} {
@@ -99,9 +99,9 @@ func TestWebhookOutage(t *testing.T) {
 			if recovery > 5*time.Second {
 				t.Errorf("the relay took %v to recover", recovery)
 			}
-			e.verdict.mu.Lock()
-			defer e.verdict.mu.Unlock()
-			s.expect(e.verdict.v, true)
+			e.judge.mu.Lock()
+			defer e.judge.mu.Unlock()
+			s.expect(e.judge.v, true)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-// Package built makes the programs of this repository once for all tests that run them.
+// Package built compiles the programs of this repository once for all tests that run them.
 package built
 
 import (
@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// Program returns the path of a program, by its folder in the repository, such as "cmd/postrider". The program stays in bin/tests: go
-// build does nothing while its sources are the same.
+// Program compiles the program in a folder of the repository, such as "cmd/postrider", and returns
+// its path. The binary is kept in bin/tests, where go build leaves it unchanged as long as its
+// sources are.
 func Program(t testing.TB, folder string) string {
 	t.Helper()
 	mu.Lock()
@@ -31,7 +32,7 @@ func Program(t testing.TB, folder string) string {
 
 var (
 	mu    sync.Mutex
-	ready = make(map[string]string) // of this process
+	ready = make(map[string]string) // by this process
 )
 
 func build(folder string) (string, error) {
@@ -44,7 +45,7 @@ func build(folder string) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", err
 	}
-	// Another process may build the same: it must not run what is written half.
+	// Another process may build the same program; a half-written file must not be run.
 	lock, err := os.Create(path + ".lock")
 	if err != nil {
 		return "", err

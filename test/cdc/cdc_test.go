@@ -1,5 +1,6 @@
-// Package cdc_test proves that the log of store/postgres can be read from the WAL instead of by relays, as
-// docs/operations/cdc.md says: with logical decoding, by Debezium or any other reader.
+// Package cdc_test tests that the log of store/postgres can be read from the WAL instead of by
+// relays, as docs/operations/cdc.md describes: with logical decoding, by Debezium or another
+// reader.
 package cdc_test
 
 import (
@@ -23,13 +24,14 @@ import (
 	"github.com/postrider/postrider/test/proof/history"
 )
 
-// publish is the publication of the documentation.
+// publish is the publication from the documentation.
 const publish = `CREATE PUBLICATION %s FOR TABLE %s.messages WHERE (type <> 'postrider.canary')
 	WITH (publish = 'insert', publish_via_partition_root = true)`
 
-// TestHistory reads from the WAL what 8 writers commit, in transactions of every kind, some of which are rolled back and some
-// late. The reader is killed now and then and goes on where it had last confirmed; the ring is emptied all the time. Nothing is
-// lost or made up, and each key comes in the order of its commits.
+// TestHistory reads from the WAL what 8 writers commit, in transactions of every kind, some of
+// which roll back and some of which commit late. The reader is killed now and then and resumes at
+// its last confirmed position; slots of the ring are emptied all the time. No message is lost or
+// invented, and each key arrives in commit order.
 func TestHistory(t *testing.T) {
 	const keys, messages = 100, 20_000
 	s := newStream(t, start(t), publish, postgres.Layout{Shards: 4, Slots: 3, Period: time.Second})
@@ -104,7 +106,7 @@ func TestHistory(t *testing.T) {
 	awaitEmpty(t, s)
 }
 
-// keepShort runs what keeps the log short where no relay sends: a relay that sends nowhere.
+// keepShort runs a relay that sends nowhere, which keeps the log short where no relay delivers.
 func keepShort(t *testing.T, s *stream) {
 	t.Helper()
 	r, err := relay.New(s.db.Feeds(), discard.New(), relay.Config{
@@ -123,7 +125,7 @@ func keepShort(t *testing.T, s *stream) {
 	})
 }
 
-// awaitEmpty waits until every slot of the ring has been emptied: that takes one turn of it.
+// awaitEmpty waits until every slot of the ring has been emptied: one full rotation.
 func awaitEmpty(t *testing.T, s *stream) {
 	t.Helper()
 	left := -1
@@ -151,13 +153,13 @@ func deliveries(t *testing.T, rows []row) (all []history.Delivery) {
 	return all
 }
 
-// TestPublication holds what each option of the publication is for. The slot of the ring is emptied before anybody reads: what
-// was committed is in the WAL, large payloads too.
+// TestPublication tests what each option of the publication is for. The slot of the ring is emptied
+// before the reader starts: everything committed is in the WAL, including large payloads.
 func TestPublication(t *testing.T) {
 	dsn := start(t)
 	for _, c := range []struct {
 		name, publication     string
-		root, truncate, alive bool // rows of the root table, a truncation, a canary
+		root, truncate, alive bool // inserts into the root table, a truncation, a canary
 	}{
 		{"as documented", publish, true, false, false},
 		{"everything", "CREATE PUBLICATION %s FOR TABLE %s.messages WITH (publish_via_partition_root = true)", true, true, true},

@@ -20,8 +20,9 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestDebezium runs Debezium Server with the configuration of the documentation, from PostgreSQL to Kafka, and kills it in
-// between. Our own consumer for records of Debezium reads them. testdata/debezium fetches what is needed and runs it.
+// TestDebezium runs Debezium Server with the configuration from the documentation, from PostgreSQL
+// to Kafka, and kills it in between. Our own consumer for Debezium's records reads them.
+// testdata/debezium fetches what is needed and runs it.
 func TestDebezium(t *testing.T) {
 	need.Long(t, "takes Debezium Server, 782 MB")
 	home := need.Env(t, "POSTRIDER_TEST_DEBEZIUM", "debezium")
@@ -40,7 +41,7 @@ func TestDebezium(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, sql := range []string{
-		"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = 'postrider'", // of an earlier run
+		"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = 'postrider'", // left by an earlier run
 		fmt.Sprintf(publish, "postrider", "postrider"),
 		"SELECT pg_create_logical_replication_slot('postrider', 'pgoutput')",
 		"DROP ROLE IF EXISTS debezium",
@@ -70,7 +71,7 @@ func TestDebezium(t *testing.T) {
 	kill = debezium(t, home, dsn, servers, offsets)
 	in.wait(t, sent)
 	kill()
-	for range 200 { // the slot is the database's, which is dropped in the end
+	for range 200 { // the slot prevents dropping the database at the end
 		if _, err = pool.Exec(t.Context(), "SELECT pg_drop_replication_slot('postrider')"); err == nil {
 			break
 		}
@@ -85,7 +86,7 @@ func TestDebezium(t *testing.T) {
 	in.check(t, kind, sent)
 }
 
-// debezium starts a server and returns the function that kills it.
+// debezium starts a server and returns a function that kills it.
 func debezium(t *testing.T, home, dsn, servers, offsets string) (kill func()) {
 	t.Helper()
 	address, err := url.Parse(dsn)
@@ -102,7 +103,7 @@ func debezium(t *testing.T, home, dsn, servers, offsets string) (kill func()) {
 		"DATABASE_HOST="+address.Hostname(), "DATABASE_PORT="+address.Port(), "DATABASE_USER=debezium",
 		"DATABASE_PASSWORD=secret", "DATABASE_NAME="+strings.TrimPrefix(address.Path, "/"), "KAFKA_SERVERS="+servers,
 		"OFFSETS_FILE="+offsets, "QUARKUS_CONFIG_LOCATIONS="+properties, "QUARKUS_HTTP_PORT=0", "QUARKUS_LOG_CONSOLE_JSON_ENABLED=false",
-		"JAVA_OPTS=-Xmx512m --add-opens=java.base/java.lang=ALL-UNNAMED") // the second for Java 24 and newer
+		"JAVA_OPTS=-Xmx512m --add-opens=java.base/java.lang=ALL-UNNAMED") // the second option is for Java 24 and newer
 	log, err := os.Create(filepath.Join(t.TempDir(), "debezium.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +125,8 @@ func debezium(t *testing.T, home, dsn, servers, offsets string) (kill func()) {
 	return kill
 }
 
-// write commits 2000 messages of 20 keys, some of them rolled back first, and returns them in the order of their commits.
+// write commits 2000 messages of 20 keys, after rolling back some of them first, and returns them
+// in commit order.
 func write(t *testing.T, db interface {
 	Begin(context.Context) (pgx.Tx, error)
 }, outbox *postgres.Outbox, kind string, from int) []postrider.Message {
@@ -134,7 +136,7 @@ func write(t *testing.T, db interface {
 		n := from + i
 		payload := fmt.Appendf(nil, "{\"n\":   %d}\n", n)
 		if i%10 == 0 {
-			payload = append(payload, 0, 0xff, 0xfe) // no text
+			payload = append(payload, 0, 0xff, 0xfe) // not valid text
 		}
 		m := postrider.Event("OrderPlaced", postrider.Aggregate{Type: kind, ID: fmt.Sprint(n % 20)}, payload)
 		m.TenantID, m.Headers = "acme", map[string]string{"traceparent": fmt.Sprint(n)}

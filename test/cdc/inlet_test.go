@@ -48,7 +48,7 @@ func consume(t *testing.T, servers, topic string) *inlet {
 	return in
 }
 
-// wait returns when everything of want has arrived.
+// wait waits until everything in want has arrived.
 func (in *inlet) wait(t *testing.T, want []postrider.Message) {
 	t.Helper()
 	missing := len(want)
@@ -71,7 +71,7 @@ func (in *inlet) wait(t *testing.T, want []postrider.Message) {
 	}
 }
 
-// waitFor returns when some number of messages has arrived.
+// waitFor waits until the given number of messages has arrived.
 func (in *inlet) waitFor(t *testing.T, count int) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
@@ -87,7 +87,8 @@ func (in *inlet) waitFor(t *testing.T, count int) {
 	}
 }
 
-// check holds that each message has arrived as it was sent, those of a key in their order, and nothing else.
+// check checks that each message has arrived as it was sent, that each key is in order, and that
+// nothing else has arrived.
 func (in *inlet) check(t *testing.T, kind string, sent []postrider.Message) {
 	t.Helper()
 	in.mu.Lock()

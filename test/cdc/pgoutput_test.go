@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// relation is a table as the stream describes it.
+// relation is a table as described in the stream.
 type relation struct {
 	schema, name string
 	columns      []string
@@ -18,19 +18,20 @@ type row struct {
 	values   map[string]string
 }
 
-// decoder reads the messages of pgoutput, version 1, as far as inserts need it.
+// decoder decodes the messages of pgoutput, version 1, as far as inserts need it.
 type decoder struct {
 	relations map[uint32]*relation
-	open      []row          // of the transaction that is being read
-	kinds     map[string]int // how many messages of each kind there were
-	names     map[string]int // and rows of each table
+	open      []row          // of the current transaction
+	kinds     map[string]int // number of messages of each kind
+	names     map[string]int // number of rows of each table
 }
 
 func newDecoder() *decoder {
 	return &decoder{relations: map[uint32]*relation{}, kinds: map[string]int{}, names: map[string]int{}}
 }
 
-// decode takes one message. At the end of a transaction it returns its rows and the position behind it.
+// decode decodes one message. At the end of a transaction it returns its rows and the position
+// after it.
 func (d *decoder) decode(data []byte) (rows []row, end uint64, err error) {
 	kind, in := data[0], bytes.NewBuffer(data[1:])
 	d.kinds[string(kind)]++

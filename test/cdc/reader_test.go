@@ -11,16 +11,17 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// reader reads a replication slot as Debezium and others do: all that was committed behind the position that was last
-// confirmed, in the order of the commits.
+// reader reads a replication slot as Debezium and other readers do: everything committed after the
+// last confirmed position, in commit order.
 type reader struct {
 	*decoder
 	conn     *pgconn.PgConn
-	read     uint64 // everything before this position has come
+	read     uint64 // everything before this position has arrived
 	answered time.Time
 }
 
-// openReader starts where the slot stands. A slot is held for a moment by the connection of a reader that is gone.
+// openReader starts at the slot's position. The connection of a dead reader may still hold the slot
+// for a moment.
 func openReader(ctx context.Context, dsn, slot, publication string) (*reader, error) {
 	cfg, err := pgconn.ParseConfig(dsn)
 	if err != nil {
@@ -69,11 +70,12 @@ func begin(ctx context.Context, conn *pgconn.PgConn, start string) error {
 	}
 }
 
-// next returns the rows of the next transaction. It returns none when everything before the given position has come.
+// next returns the rows of the next transaction, or none when everything before the given position
+// has arrived.
 func (r *reader) next(ctx context.Context, until uint64) ([]row, error) {
 	for r.read < until {
 		if time.Since(r.answered) > 100*time.Millisecond {
-			// Zero confirms nothing; the answer says how far the server has read.
+			// Zero confirms nothing; the response says how far the server has read.
 			if err := r.status(0, true); err != nil {
 				return nil, err
 			}
@@ -92,7 +94,7 @@ func (r *reader) next(ctx context.Context, until uint64) ([]row, error) {
 			return nil, fmt.Errorf("the server sent a %T", m)
 		}
 		switch body := data.Data[1:]; data.Data[0] {
-		case 'k': // keepalive: position, time, whether it wants an answer
+		case 'k': // keepalive: position, time, whether a reply is requested
 			r.read = max(r.read, binary.BigEndian.Uint64(body))
 		case 'w': // data: position, end of the log, time
 			rows, end, err := r.decode(body[24:])
@@ -108,7 +110,7 @@ func (r *reader) next(ctx context.Context, until uint64) ([]row, error) {
 	return nil, nil
 }
 
-// confirm lets the server forget everything that has been read.
+// confirm lets the server discard everything that has been read.
 func (r *reader) confirm() error { return r.status(r.read, false) }
 
 func (r *reader) status(position uint64, answer bool) error {
@@ -127,5 +129,5 @@ func (r *reader) status(position uint64, answer bool) error {
 	return r.conn.Frontend().Flush()
 }
 
-// kill ends the connection without a word.
+// kill closes the connection without a termination message.
 func (r *reader) kill() { _ = r.conn.Conn().Close() }

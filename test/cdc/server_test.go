@@ -10,10 +10,12 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// server is one of our own: the others do not write what logical decoding needs, and changing that takes a restart.
+// server is a separate instance: the others do not write what logical decoding needs, and changing
+// that takes a restart.
 const server = "postgres18@cdc"
 
-// start returns the address of a server with wal_level = logical, which is stopped when the test ends.
+// start returns the address of a server with wal_level = logical, which is stopped when the test
+// ends.
 func start(t *testing.T) string {
 	t.Helper()
 	services := pgtest.Env(t, "POSTRIDER_SERVICES")
@@ -34,7 +36,7 @@ func start(t *testing.T) string {
 	return dsn
 }
 
-// setLevel sets wal_level for the next start, and returns what it is now.
+// setLevel sets wal_level for the next start, and returns the current value.
 func setLevel(t *testing.T, dsn string) (level string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)

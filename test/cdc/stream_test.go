@@ -33,7 +33,7 @@ func newStream(t *testing.T, dsn, publication string, layout postgres.Layout) *s
 	s.exec(t, fmt.Sprintf(publication, s.name, s.cfg.Schema))
 	t.Cleanup(func() { _, _ = pool.Exec(context.Background(), "DROP PUBLICATION "+s.name) })
 	s.exec(t, "SELECT pg_create_logical_replication_slot('"+s.name+"', 'pgoutput')")
-	t.Cleanup(func() { // as soon as the server has noticed that nobody reads it any more
+	t.Cleanup(func() { // as soon as the server has noticed that its reader is gone
 		for range 100 {
 			if _, err := pool.Exec(context.Background(), "SELECT pg_drop_replication_slot('"+s.name+"')"); err == nil {
 				return
@@ -64,7 +64,7 @@ func (s *stream) open(t *testing.T) *reader {
 	return r
 }
 
-// end is the present end of the WAL.
+// end returns the current end of the WAL.
 func (s *stream) end(t *testing.T) (lsn uint64) {
 	t.Helper()
 	if err := s.pool.QueryRow(t.Context(), "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&lsn); err != nil {

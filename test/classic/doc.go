@@ -1,2 +1,3 @@
-// Package classic proves the guarantees of the classic engine with relay processes that are killed and paused.
+// Package classic tests the guarantees of the classic store with relay processes that are killed
+// and suspended.
 package classic

@@ -18,9 +18,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestHistory lets everything happen at once: writers with pauses at the worst places, and three relays that are killed, paused
-// past their lease and restarted at random. Whatever committed arrives, nothing else does, the first arrivals of each key are in
-// commit order, and what arrives twice is explained by a kill or a pause.
+// TestHistory combines all faults: writers that pause at the worst moments, and three relays that
+// are killed, suspended past their lease and restarted at random. Everything committed arrives and
+// nothing else does, the first arrivals of each key are in commit order, and every duplicate is
+// explained by a kill or a suspension.
 func TestHistory(t *testing.T) {
 	need.Alone(t, "takes leases of two seconds, which a busy machine lets lapse")
 	tabletest.InTurn(t, func(t *testing.T, open func(testing.TB) tabletest.Server) {
@@ -62,7 +63,7 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// settle waits until all that was committed has arrived, or for as long as that may take.
+// settle waits until everything committed has arrived, or the time is up.
 func settle(t *testing.T, committed []history.Fact, log string, within time.Duration) history.Verdict {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -21,9 +21,10 @@ import (
 
 const keys = 200
 
-// producers write in transactions that pause before and after the insert, roll back, wholly or to a savepoint, and enqueue one by
-// one, together or by plain SQL. Each message leaves a row in facts, in the same transaction: that is the truth. The messages of a
-// key are numbered without gaps under the key's row lock.
+// producers write in transactions that pause before and after the insert, roll back fully or to a
+// savepoint, and enqueue one at a time, together or by plain SQL. Each message inserts a row into
+// facts in the same transaction: facts is the truth. The messages of a key are numbered without
+// gaps under the key's row lock.
 type producers struct {
 	server tabletest.Server
 	outbox postrider.Outbox[*sql.Tx]
@@ -33,7 +34,8 @@ type producers struct {
 	running          sync.WaitGroup
 }
 
-// produce lets so many writers write until about so many messages were enqueued, of which some are rolled back.
+// produce runs writers until about the given number of messages is enqueued, some of which are
+// rolled back.
 func produce(t *testing.T, s tabletest.Server, writers int, messages int64, pause time.Duration) *producers {
 	t.Helper()
 	setup := []string{
@@ -73,13 +75,13 @@ func produce(t *testing.T, s tabletest.Server, writers int, messages int64, paus
 var errRollback = errors.New("rolled back on purpose")
 
 func (p *producers) transaction(ctx context.Context) error {
-	tx, err := p.server.DB.BeginTx(ctx, nil) // at the server's own isolation level, as applications do
+	tx, err := p.server.DB.BeginTx(ctx, nil) // at the server's default isolation level, as applications do
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
 	p.wait(ctx)
-	if rand.IntN(4) == 0 { // a savepoint that comes to nothing
+	if rand.IntN(4) == 0 { // a savepoint that is rolled back
 		if _, err := tx.ExecContext(ctx, "SAVEPOINT s"); err != nil {
 			return err
 		}
@@ -101,7 +103,8 @@ func (p *producers) transaction(ctx context.Context) error {
 	return tx.Commit()
 }
 
-// insert draws the next numbers of some keys, in one order for all writers, and writes the messages and facts for them.
+// insert assigns the next numbers of some keys, in one order for all writers to avoid deadlocks,
+// and writes their messages and facts.
 func (p *producers) insert(ctx context.Context, tx *sql.Tx) error {
 	chosen := make([]int, 1+rand.IntN(3))
 	for i := range chosen {
@@ -161,7 +164,7 @@ func (p *producers) wait(ctx context.Context) {
 	}
 }
 
-// committed returns the truth.
+// committed returns the rows of facts.
 func (p *producers) committed(t *testing.T) []history.Fact {
 	t.Helper()
 	rows, err := p.server.DB.QueryContext(t.Context(), "SELECT id, k, n FROM facts")

@@ -1,5 +1,5 @@
-// Package codec_test holds what is sent, and what is read, against the official libraries of CloudEvents and of Standard
-// Webhooks.
+// Package codec_test checks encoding and decoding against the official libraries of CloudEvents and
+// Standard Webhooks.
 package codec_test
 
 import (
@@ -72,7 +72,7 @@ var payloads = []struct{ name, payload, contentType string }{
 	{"bytes", "\x00\xff\xfe", "application/octet-stream"},
 }
 
-// TestSDKReadsOurs encodes with our codec and reads with the SDK.
+// TestSDKReadsOurs encodes with our codec and decodes with the SDK.
 func TestSDKReadsOurs(t *testing.T) {
 	for _, format := range []codec.Format{codec.CloudEvents, codec.CloudEventsStructured} {
 		for _, c := range payloads {
@@ -117,7 +117,7 @@ func TestSDKReadsOurs(t *testing.T) {
 						t.Errorf("%s: the SDK reads %v, want %q", name, got, want)
 					}
 				}
-				if len(e.Extensions()) != 9 || e.Extensions()["postrider"] == nil { // which proves that the ID is ours
+				if len(e.Extensions()) != 9 || e.Extensions()["postrider"] == nil { // shows that the ID is ours
 					t.Errorf("the SDK reads the extensions %v", e.Extensions())
 				}
 			})
@@ -125,7 +125,7 @@ func TestSDKReadsOurs(t *testing.T) {
 	}
 }
 
-// TestWeReadSDK encodes with the SDK and reads with our codec.
+// TestWeReadSDK encodes with the SDK and decodes with our codec.
 func TestWeReadSDK(t *testing.T) {
 	for name, mode := range map[string]func(context.Context) context.Context{
 		"binary": binding.WithForceBinary, "structured": binding.WithForceStructured,
@@ -172,7 +172,7 @@ func TestWeReadSDK(t *testing.T) {
 	}
 }
 
-// equalJSON is for the SDK, which compacts JSON that it puts into an envelope.
+// equalJSON compares as JSON, because the SDK compacts JSON in an envelope.
 func equalJSON(a, b string) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, []byte(a)) == nil && json.Compact(&y, []byte(b)) == nil && x.String() == y.String()

@@ -22,7 +22,8 @@ const (
 	stranger = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
 )
 
-// TestOfficialVerifiesOurs publishes with two secrets, as in a rotation, and verifies with the official library.
+// TestOfficialVerifiesOurs publishes with two secrets, as during a rotation, and verifies with the
+// official library.
 func TestOfficialVerifiesOurs(t *testing.T) {
 	var header http.Header
 	var body []byte
@@ -54,7 +55,8 @@ func TestOfficialVerifiesOurs(t *testing.T) {
 	}
 }
 
-// TestWeVerifyOfficial signs with the official library, in a rotation too, and posts to our receiver.
+// TestWeVerifyOfficial signs with the official library, also during a rotation, and posts to our
+// receiver.
 func TestWeVerifyOfficial(t *testing.T) {
 	receiver, err := webhook.NewReceiver(webhook.Config{Secrets: []string{current, previous}},
 		func(context.Context, postrider.Message) error { return nil })

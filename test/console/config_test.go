@@ -8,7 +8,7 @@ import (
 	"text/template"
 )
 
-// Tokens of the people who use the console in the tests. They are good for nothing else.
+// Tokens of the console's users. They are valid only in these tests.
 var tokens = map[string]string{
 	"linh": "viewer-token-for-tests-only-0001",   // viewer
 	"minh": "operator-token-for-tests-only-0002", // operator
@@ -17,15 +17,15 @@ var tokens = map[string]string{
 
 const sessionKey = "session-key-for-tests-only-0123456789"
 
-// prefix is the path of the console that stands behind a proxy.
+// prefix is the path of the console behind a proxy.
 const prefix = "/ops/postrider"
 
-// file is what differs between the processes of a shop.
+// file has the settings that differ between the processes of a shop.
 type file struct {
 	Shop, Billing   string // addresses of the databases
 	NATS, Stream    string
-	Partner         string // where the partners' endpoint is
-	Health, Console string // where to listen
+	Partner         string // address of the partners' endpoint
+	Health, Console string // listen addresses
 	Prefix          string
 	SessionKey      string
 	Tokens          map[string]string
@@ -100,7 +100,7 @@ console:
 {{- end}}
 `))
 
-// write writes the file into a folder of the test, and returns its name.
+// write writes the file into a folder of the test and returns its path.
 func (f file) write(t *testing.T, name string) string {
 	t.Helper()
 	var text strings.Builder

@@ -17,11 +17,12 @@ import (
 	"github.com/postrider/postrider/test/playwright"
 )
 
-// pictures is whether docs/console is renewed. Nothing else is done then, so that they show an ordinary day.
+// pictures reports whether docs/console is updated. Other tests are skipped then, so that the
+// screenshots show normal operation.
 var pictures = os.Getenv("UPDATE_SCREENSHOTS") == "1"
 
-// TestConsole lets a browser use the console of a business at work. UPDATE_SCREENSHOTS=1 renews docs/console.
-// BROWSER_TESTS has arguments for Playwright, such as the name of a file.
+// TestConsole runs the browser tests on the console of a working business. UPDATE_SCREENSHOTS=1
+// updates docs/console. BROWSER_TESTS has arguments for Playwright, such as the name of a file.
 func TestConsole(t *testing.T) {
 	need.Alone(t, "a browser waits for some seconds only")
 	playwright.Install(t, "browser")
@@ -64,7 +65,7 @@ func TestConsole(t *testing.T) {
 	browse(t, s.scene, only...)
 }
 
-// settle waits until everything that fails has failed.
+// settle waits until everything that is expected to fail has failed.
 func (s *shop) settle(console string) {
 	s.t.Helper()
 	eventually(s.t, "dead letters", func() error {
@@ -106,7 +107,7 @@ func getJSON(url, token string, into any) error {
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
-// browse runs tests of the browser, which find a scene.
+// browse runs browser tests, which read the scene.
 func browse(t *testing.T, scene any, args ...string) {
 	t.Helper()
 	text, err := json.Marshal(scene)
@@ -119,7 +120,7 @@ func browse(t *testing.T, scene any, args ...string) {
 	}
 	args = append([]string{"playwright", "test"}, args...)
 	if more := os.Getenv("BROWSER_TESTS"); more != "" {
-		args = append(args, more, "--pass-with-no-tests") // they may be those of another Go test
+		args = append(args, more, "--pass-with-no-tests") // the arguments may select tests of another Go test
 	}
 	cmd := exec.CommandContext(t.Context(), "npx", args...)
 	cmd.Dir = "browser"

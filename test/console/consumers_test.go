@@ -21,7 +21,7 @@ import (
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// consume runs two services with an inbox. One of them cannot handle everything.
+// consume runs two services with an inbox. One of them cannot handle all messages.
 func (s *shop) consume(ctx context.Context, run func(func() error)) {
 	s.t.Helper()
 	driver, err := broker.Lookup("nats")
@@ -59,7 +59,7 @@ func (s *shop) consume(ctx context.Context, run func(func() error)) {
 	}
 }
 
-// seedKeys leaves idempotency keys that were answered, are at work, and were given up.
+// seedKeys creates idempotency keys that are completed, in progress, and expired.
 func (s *shop) seedKeys(ctx context.Context) {
 	s.t.Helper()
 	store := s.db.IdempotencyKeys()

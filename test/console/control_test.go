@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// healed are the troubles that are over.
+// healed lists the faults that have been repaired.
 type healed struct {
 	mu  sync.Mutex
 	set map[string]bool
@@ -36,8 +36,8 @@ func (h *healed) heal(what string) {
 	h.set[what] = true
 }
 
-// control lets the tests of the browser change the world: end a trouble, send a message, take orders that nobody bills, kill and
-// start a process.
+// control lets browser tests change the scene: repair a fault, send a message, take orders without
+// a bill, and kill or start a process.
 func (s *shop) control(t *testing.T, second *process) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /heal/{what}", func(_ http.ResponseWriter, r *http.Request) { s.healed.heal(r.PathValue("what")) })
@@ -74,7 +74,8 @@ func (s *shop) control(t *testing.T, second *process) string {
 	return server.URL
 }
 
-// proxied is the address of a proxy in front of a console. It leaves paths and names as they are.
+// proxied returns the address of a proxy in front of a console. It leaves paths and names
+// unchanged.
 func proxied(t *testing.T, to string) string {
 	t.Helper()
 	target := &url.URL{Scheme: "http", Host: to}

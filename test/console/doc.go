@@ -1,3 +1,4 @@
-// Package console tests the console as people use it: the real command, with PostgreSQL and NATS behind it and a real browser
-// in front of it. The tests of the browser are in the folder browser; what they look at is prepared here.
+// Package console tests the console end to end: the real command, PostgreSQL and NATS behind it and
+// a real browser in front of it. The Go code here prepares the data; the browser tests are in the
+// folder browser.
 package console

@@ -14,18 +14,19 @@ import (
 	"github.com/postrider/postrider/test/built"
 )
 
-// The log of TestBigPayloads: 200 MiB. If a list read payloads, the console would hold as much.
+// The log of TestBigPayloads: 200 MiB. If a list read payloads, the console's memory would grow by
+// as much.
 const (
 	bigPayload  = 4 << 20
 	bigMessages = 50
 	bigDead     = 10
 
 	consoleMayGrow = 10 << 20
-	commandMayGrow = 32 << 20 // a process that has just begun differs by ten from run to run
+	commandMayGrow = 32 << 20 // a new process varies by 10 MiB from run to run
 )
 
-// TestBigPayloads holds that lists tell the sizes of payloads without reading them: over large ones the console and "messages ls" need about as much
-// memory as over small ones.
+// TestBigPayloads checks that lists report the sizes of payloads without reading them: with large
+// payloads the console and "messages ls" need about as much memory as with small ones.
 func TestBigPayloads(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t, "payloads")
@@ -51,7 +52,8 @@ func TestBigPayloads(t *testing.T) {
 	api := "http://" + address + "/api/v1/"
 	eventually(t, "the console", func() error { return getJSON(api+"me", "", new(any)) })
 
-	// look asks for all lists often, and returns the most memory that the console has used meanwhile, and that a command uses.
+	// look requests all lists repeatedly, and returns the peak memory of the console and of a
+	// command.
 	look := func(bytes int) (inConsole, inCommand int64) {
 		t.Helper()
 		forgetPeak(t, console.cmd.Process.Pid)
@@ -59,12 +61,12 @@ func TestBigPayloads(t *testing.T) {
 			for _, list := range []struct {
 				path  string
 				rows  int
-				sizes bool // its rows tell them
+				sizes bool // its rows have sizes
 			}{
 				{"messages?feed=default&limit=100", bigMessages, true}, {"messages?feed=default&status=dead&limit=100", bigDead, true},
 				{"dead?limit=100", bigDead, false},
 			} {
-				eventually(t, list.path, func() error { // a page may be short where the server is slow
+				eventually(t, list.path, func() error { // on a slow server a page may be short
 					var page struct{ Items []struct{ Bytes int } }
 					if err := getJSON(api+list.path, "", &page); err != nil {
 						return err
@@ -79,7 +81,7 @@ func TestBigPayloads(t *testing.T) {
 		return peak(t, console.cmd.Process.Pid), max(peakOf(t, db, "messages", "ls"), peakOf(t, db, "dead", "ls"))
 	}
 	fill([]byte("small"))
-	look(len("small")) // once before it counts: pools and caches fill
+	look(len("small")) // a first run fills pools and caches
 	consoleBefore, commandBefore := look(len("small"))
 	payload := make([]byte, bigPayload)
 	_, _ = rand.Read(payload) // never fails; random, so that the server cannot compress it
@@ -93,7 +95,7 @@ func TestBigPayloads(t *testing.T) {
 	}
 }
 
-// forgetPeak lets the kernel measure anew how much memory a process uses at most.
+// forgetPeak resets the kernel's record of a process's peak memory.
 func forgetPeak(t *testing.T, pid int) {
 	t.Helper()
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
@@ -101,7 +103,7 @@ func forgetPeak(t *testing.T, pid int) {
 	}
 }
 
-// peak is the most memory in bytes that a process has used since then.
+// peak returns the peak memory in bytes of a process since then.
 func peak(t *testing.T, pid int) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -117,7 +119,7 @@ func peak(t *testing.T, pid int) int64 {
 	return kilobytes << 10
 }
 
-// peakOf runs a command to its end, and returns the most memory that it has used.
+// peakOf runs a command to its end and returns its peak memory.
 func peakOf(t *testing.T, db database, args ...string) int64 {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), built.Program(t, "cmd/postrider"), append(args, "--dsn", db.dsn)...)

@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/test/said"
 )
 
-// process is a command that runs until it is stopped, and can be started again with the same arguments.
+// process is a command that runs until it is stopped, and can be restarted with the same arguments.
 type process struct {
 	t    *testing.T
 	path string
@@ -60,7 +60,7 @@ func (p *process) launch() error {
 	return nil
 }
 
-// kill ends the process, and returns when it has ended.
+// kill signals the process and waits for its end.
 func (p *process) kill(how syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func (p *process) kill(how syscall.Signal) {
 	<-p.done
 }
 
-// run runs the command to its end, and returns what it has said.
+// run runs the command to its end and returns its output.
 func run(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(built.Program(t, "cmd/postrider"), args...)
@@ -83,7 +83,8 @@ func run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// environment is that of the test without what would change the command's configuration.
+// environment returns the test's environment without variables that would change the command's
+// configuration.
 func environment() []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -94,7 +95,7 @@ func environment() []string {
 	return append(env, "TZ=UTC")
 }
 
-// eventually waits until ok, and fails the test if that takes too long.
+// eventually polls ok until it succeeds, and fails the test if that takes too long.
 func eventually(t *testing.T, what string, ok func() error) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -116,7 +117,7 @@ func eventually(t *testing.T, what string, ok func() error) {
 	}
 }
 
-// answers waits until an address answers with a status.
+// answers waits until an address responds with a status.
 func answers(t *testing.T, url string, status int) {
 	t.Helper()
 	eventually(t, url, func() error {

@@ -20,7 +20,8 @@ type fulfilment struct {
 	Total    int64  `json:"total"`
 }
 
-// trouble is what does not work for an order: steps whose action fails for good, is slow, or cannot be undone.
+// trouble describes the faults of an order: steps whose action fails permanently, is slow, or
+// cannot be compensated.
 type trouble struct{ fails, slow, sticks string }
 
 var troubles = map[string]trouble{
@@ -37,7 +38,8 @@ var reasons = map[string]string{
 	"hand-to-carrier": "GHN refuses the parcel: no address",
 }
 
-// seedSagas starts sagas that complete, wait, are tried again, are undone, and cannot be undone, and a runner for them.
+// seedSagas starts sagas that complete, wait, retry, are compensated and cannot be compensated, and
+// a runner for them.
 func (s *shop) seedSagas(ctx context.Context, run func(func() error)) {
 	s.t.Helper()
 	forEver := retry.Policy{Attempts: 1000, First: time.Hour, Most: time.Hour}

@@ -17,7 +17,7 @@ import (
 	"github.com/postrider/postrider/internal/port"
 )
 
-// secrets are what is planted, by where. Whatever is said anywhere, none of them may be in it.
+// secrets are the planted secrets, by place. No output may contain any of them.
 var secrets = map[string]string{
 	"password of a database":           "canary-dsn-password",
 	"password of a lost database":      "canary-lost-dsn-password",
@@ -67,13 +67,13 @@ console:
     roles: {sre: admin}
 `
 
-// secretive is a daemon with a secret in every place that has one.
+// secretive is a daemon with a secret in every place that can have one.
 type secretive struct {
 	t       *testing.T
 	console string
 	health  string
 	daemon  *process
-	id      string // of a message, which is dead
+	id      string // of a dead letter
 	looked  int
 }
 
@@ -111,7 +111,8 @@ func newSecretive(t *testing.T) *secretive {
 	return d
 }
 
-// TestSecrets asks the daemon for everything, as everybody, and looks for secrets in what it says.
+// TestSecrets requests everything from the daemon, as every user, and searches the responses for
+// secrets.
 func TestSecrets(t *testing.T) {
 	d := newSecretive(t)
 	eventually(t, "the dead letter", func() error {
@@ -152,7 +153,7 @@ func TestSecrets(t *testing.T) {
 	t.Logf("%d answers and %d bytes of log", d.looked, len(d.daemon.said.String()))
 }
 
-// routes are the paths of the description that can be asked for, with something in the place of their parameters.
+// routes returns the GET paths of the API description, with values for their parameters.
 func (d *secretive) routes() []string {
 	d.t.Helper()
 	var doc struct {
@@ -166,7 +167,7 @@ func (d *secretive) routes() []string {
 	var routes []string
 	for path, operations := range doc.Paths {
 		if _, ok := operations["get"]; !ok || strings.Contains(path, "events") || strings.Contains(path, "tail") {
-			continue // streams have no end
+			continue // streams do not end
 		}
 		path = strings.TrimPrefix(path, "/api/v1")
 		routes = append(routes, parameter.ReplaceAllStringFunc(path, func(p string) string { return known[p] }))
@@ -174,7 +175,7 @@ func (d *secretive) routes() []string {
 	return routes
 }
 
-// get asks for something, and looks at all of the answer.
+// get sends a request and checks the whole response.
 func (d *secretive) get(address, token, who string) string {
 	d.t.Helper()
 	var text string
@@ -208,7 +209,7 @@ func (d *secretive) get(address, token, who string) string {
 	return text
 }
 
-// holds fails the test if a text has a secret in it.
+// holds fails the test if a text contains a secret.
 func (d *secretive) holds(where, text string) {
 	d.t.Helper()
 	for what, secret := range secrets {

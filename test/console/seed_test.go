@@ -10,13 +10,13 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// odd is a text that must be shown as it is, and the messages that carry it.
+// odd is a text that must be shown verbatim, and the messages that contain it.
 type odd struct {
 	Text string `json:"text"`
-	ID   string `json:"id"` // carries it everywhere
+	ID   string `json:"id"` // has it in every field
 }
 
-// oddTexts are texts that do something where they are taken for more than texts.
+// oddTexts are texts that would have an effect if they were interpreted.
 var oddTexts = []string{
 	`<img src=x onerror="window.__pwned=1">`,
 	`"><script>window.__pwned=2</script>`,
@@ -28,7 +28,7 @@ var oddTexts = []string{
 	"odd invoice\u202egnp.exe\u2066 \u200bzero\u00ad",
 }
 
-// bigNumbers are numbers that JavaScript would change.
+// bigNumbers are numbers that JavaScript would round.
 var bigNumbers = map[string]string{
 	"big":   "9007199254740993",
 	"huge":  "123456789012345678901234567890",
@@ -36,7 +36,7 @@ var bigNumbers = map[string]string{
 	"money": "1234567890123456789.10",
 }
 
-// seed fills the log: messages that arrive, and some of each kind that does not.
+// seed fills the log: messages that are delivered, and some for each kind of failure.
 func (s *shop) seed() {
 	s.t.Helper()
 	var all []postrider.Message
@@ -57,7 +57,7 @@ func (s *shop) seed() {
 	s.seedLedger()
 }
 
-// seedRefused are messages that a carrier refuses, one by one and in groups.
+// seedRefused enqueues messages that a carrier rejects, one at a time and in groups.
 func (s *shop) seedRefused() {
 	var all []postrider.Message
 	shipment := func(kind, id, carrier, address string) postrider.Message {
@@ -85,7 +85,8 @@ func (s *shop) seedRefused() {
 	s.mustSend(all...)
 }
 
-// seedBlocked are messages that the broker or the routes refuse, with others of their keys behind them.
+// seedBlocked enqueues messages that the broker or the routes reject, with others of their keys
+// behind them.
 func (s *shop) seedBlocked() {
 	var all []postrider.Message
 	add := func(kind, id string, behind int, payload any) postrider.Message {
@@ -110,7 +111,7 @@ func (s *shop) seedBlocked() {
 	s.mustSend(all...)
 }
 
-// seedOdd are messages made of odd texts, and one with large numbers.
+// seedOdd enqueues messages with odd texts, and one with large numbers.
 func (s *shop) seedOdd() {
 	for n, text := range oddTexts {
 		m := postrider.Event(text, postrider.Aggregate{Type: "odd", ID: fmt.Sprint(n)}, json.RawMessage(literally(map[string]any{"odd": text, text: n})))
@@ -129,23 +130,23 @@ func (s *shop) seedOdd() {
 	}
 	big := postrider.Event("order.settled", postrider.Aggregate{Type: "order", ID: "DH-big"}, json.RawMessage("{"+strings.Join(numbers, ",")+"}"))
 	s.mustSend(big)
-	// The same as a dead letter, where it can be edited.
+	// The same as a dead letter, which can be edited.
 	dead := postrider.Event("shipment.label", postrider.Aggregate{Type: "shipment", ID: "GHN-big"},
 		json.RawMessage(`{"carrier":"GHN","address":"",`+strings.Join(numbers, ",")+"}"))
 	s.mustSend(dead)
 	s.scene.IDs["big"], s.scene.IDs["bigdead"], s.scene.Big = big.ID.String(), dead.ID.String(), bigNumbers
 }
 
-// literally is JSON in which no character is escaped that need not be.
+// literally encodes JSON without optional escapes.
 func literally(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // to memory, of a map of texts
+	_ = e.Encode(v) // to memory, a map of strings
 	return b.Bytes()
 }
 
-// seedLedger fills the second database, and the table that a reconciler looks at.
+// seedLedger fills the second database, and the table that a reconciler reads.
 func (s *shop) seedLedger() {
 	var all []postrider.Message
 	for n := range 40 {

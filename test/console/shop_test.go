@@ -17,7 +17,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// shop is a business that sends orders, payments and shipments, with everything that can go wrong.
+// shop is a business that sends orders, payments and shipments, with every kind of failure.
 type shop struct {
 	t            *testing.T
 	db, billing  database
@@ -27,13 +27,13 @@ type shop struct {
 	scene        scene
 }
 
-// scene is what the tests of the browser have to know.
+// scene is the data for the browser tests.
 type scene struct {
 	Console string            `json:"console"` // addresses
 	Proxy   string            `json:"proxy"`
 	Control string            `json:"control"`
 	Tokens  map[string]string `json:"tokens"`
-	IDs     map[string]string `json:"ids"`  // messages by what is to be done to them
+	IDs     map[string]string `json:"ids"`  // messages, by what is done to them
 	Keys    map[string]string `json:"keys"` // blocked keys, likewise
 	Odd     []odd             `json:"odd"`
 	Big     map[string]string `json:"big"` // numbers in a payload, as they were written
@@ -74,7 +74,7 @@ func (s *shop) mustSend(messages ...postrider.Message) {
 	}
 }
 
-// order is what a customer's order makes happen.
+// order returns the messages of a customer's order.
 func order(n int) []postrider.Message {
 	c := customers[rand.N(len(customers))]
 	id := fmt.Sprintf("DH-%05d", n)
@@ -98,7 +98,7 @@ func order(n int) []postrider.Message {
 	}
 }
 
-// Secrets that nobody gets to see.
+// Secrets that no user may see.
 const (
 	headerSecret = "canary-in-a-header"
 	cardSecret   = "4111111111111111"
@@ -122,10 +122,10 @@ func (s *shop) produce(ctx context.Context) {
 	}
 }
 
-// partner is the endpoint of the carriers. It refuses what they cannot handle.
+// partner is the carriers' endpoint. It rejects what they cannot handle.
 type partner struct {
 	*httptest.Server
-	received sync.Map // the last body of each ID that was taken
+	received sync.Map // the last accepted body for each ID
 }
 
 func newPartner(t *testing.T, ok *healed) *partner {

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/test/playwright"
 )
 
-// signOnFile has the part about Keycloak that docs/console-access.md shows.
+// signOnFile has the configuration for Keycloak from docs/console-access.md.
 const signOnFile = `
 databases:
   shop: {url: "%[1]s"}
@@ -39,7 +39,7 @@ console:
     roles: {postrider-viewer: viewer, postrider-operator: operator, postrider-admin: admin}
 `
 
-// TestSignOn lets people sign in to a console with Keycloak, and out.
+// TestSignOn tests signing in to a console with Keycloak, and signing out.
 func TestSignOn(t *testing.T) {
 	need.Alone(t, "a browser waits for some seconds only")
 	issuer := need.Env(t, "POSTRIDER_TEST_KEYCLOAK", "keycloak")

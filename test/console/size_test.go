@@ -21,8 +21,8 @@ import (
 	"github.com/postrider/postrider/test/playwright"
 )
 
-// fill makes a log of six days, of which every tenth message is a dead letter of the feed "default". That feed has settled all,
-// and "behind" nothing.
+// fill creates a log of six days in which every tenth message is a dead letter of the feed
+// "default". That feed has settled everything, "behind" nothing.
 const fill = `
 INSERT INTO postrider.messages (id, type, key, topic, tenant_id, payload, content_type, headers, created_at, slot)
   SELECT m.id, (ARRAY['order.placed', 'order.paid', 'order.shipped', 'customer.changed'])[1 + g % 4] || CASE WHEN g = @n@ / 10 THEN '.rare' ELSE '' END,
@@ -42,7 +42,7 @@ INSERT INTO postrider.checkpoints (feed, shard, n, released, until, lo, starts, 
          ARRAY(SELECT (SELECT max(seq) FROM postrider.messages) FROM pg_snapshot_xip(pg_current_snapshot())), pg_current_snapshot()
   FROM postrider.cursors c WHERE c.feed = 'default'`
 
-// lists are the questions that pages ask.
+// lists are the requests of the pages.
 var lists = []string{
 	"overview", "series", "feeds", "feeds/default", "relays", "messages?feed=default", "messages?feed=default&type=order.placed.rare",
 	"messages?feed=default&key=order/77", "messages?feed=default&status=dead", "messages?feed=default&tenant=tenant7",
@@ -51,8 +51,8 @@ var lists = []string{
 	"consumers", "idempotency", "sagas", "sagas/count", "reconcilers", "databases", "audit", "replays",
 }
 
-// TestSize measures a console of a long log: how long its lists and its first page take, and what share of the machine its
-// questions cost the database while somebody watches.
+// TestSize measures the console of a long log: how long its lists and its first page take, and the
+// database load of an open page.
 func TestSize(t *testing.T) {
 	need.Long(t, "10 million messages")
 	n := 10_000_000
@@ -105,7 +105,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// paint opens a page in a browser, and returns what it says of its speed.
+// paint opens a page in a browser and returns the browser's timing data.
 func paint(t *testing.T, url string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "node", "paint.mjs", url)
@@ -146,7 +146,7 @@ func watch(t *testing.T, ctx context.Context, base string) {
 	}()
 }
 
-// share is how much of all processors the database's processes for the console use.
+// share returns the fraction of all processors that the console's database sessions use.
 func share(t *testing.T, db database, during time.Duration) float64 {
 	t.Helper()
 	used := func() (ticks float64) {

@@ -19,7 +19,7 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// database is one of its own on the server of the tests, with a schema in it.
+// database is a separate database on the tests' server, with a schema in it.
 type database struct {
 	dsn  string
 	pool *pgxpool.Pool
@@ -69,7 +69,7 @@ func newDatabase(t *testing.T, name string) database {
 	return d
 }
 
-// newStream creates a stream that takes messages of up to 8 kB, and is deleted after the test.
+// newStream creates a stream that accepts messages of up to 8 kB and is deleted after the test.
 func newStream(t *testing.T) (server, name string) {
 	t.Helper()
 	server = need.Env(t, "POSTRIDER_TEST_NATS", "nats")

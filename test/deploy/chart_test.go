@@ -19,10 +19,11 @@ const chart = root + "/deploy/helm/postrider"
 
 var update = flag.Bool("update", false, "write what the chart renders to as what is expected")
 
-// renderings are the sets of values, and what the chart makes of them.
+// renderings maps the expected output to the values that it is rendered from.
 var renderings = map[string]string{"testdata/default.yaml": "", "testdata/full.yaml": "testdata/full.values.yaml"}
 
-// shown is what the chart has from elsewhere. It is left out of what is expected: it is long, and compared by itself.
+// shown lists the files that the chart copies from elsewhere. The expected output leaves them out:
+// they are long, and compared separately.
 var shown = map[string]string{
 	"postrider.rules.yml": root + "/deploy/prometheus/postrider.rules.yml",
 	"dashboard.json":      root + "/deploy/grafana/dashboard.json",
@@ -50,11 +51,12 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// rendered says which chart the expected files were rendered from. helm takes minutes to compile, and renders the same to the same: so
-// it renders when somebody runs make chart, and in the long form of this test.
+// rendered contains a hash of the inputs and outputs of the last rendering. helm takes minutes to
+// compile, and its output is deterministic, so charts are rendered only by make chart and in the
+// long form of this test.
 const rendered = "testdata/rendered.sum"
 
-// sources is a fingerprint of the chart, the values, helm's version, and what came of them.
+// sources hashes the chart, the values, helm's version and the expected output.
 func sources(t *testing.T) string {
 	t.Helper()
 	files := []string{root + "/dev/tools/kube/go.mod"}
@@ -82,7 +84,7 @@ func sources(t *testing.T) string {
 	return fmt.Sprintf("%x\n", h.Sum(nil))
 }
 
-// render compares what the chart makes of values with what is expected.
+// render compares the chart's output with the expected file.
 func render(t *testing.T, helm, golden, values string) {
 	t.Helper()
 	var args []string
@@ -112,7 +114,7 @@ func render(t *testing.T, helm, golden, values string) {
 	}
 }
 
-// TestChartRefuses: mistakes are told before anything is installed.
+// TestChartRefuses checks that the chart rejects invalid values before anything is installed.
 func TestChartRefuses(t *testing.T) {
 	need.Long(t, "helm takes minutes to compile")
 	helm := need.Program(t, "helm", "helm")

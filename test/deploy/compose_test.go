@@ -24,8 +24,8 @@ type composeFile struct {
 	Secrets map[string]struct{ File string }
 }
 
-// TestCompose: the relay starts after the tables are there, as a user without rights, and everything that is referred to
-// exists.
+// TestCompose checks that the relay starts after the tables exist, as a user without rights, and
+// that everything that is referenced exists.
 func TestCompose(t *testing.T) {
 	var f composeFile
 	if err := yaml.Unmarshal([]byte(read(t, composed+"/compose.yaml")), &f); err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/postrider/postrider/internal/port"
 )
 
-// inside runs the program as the container does: as a user without rights, in a root folder that holds nothing but it and
-// that cannot be written to.
+// inside runs the program as the container does: as an unprivileged user, in a read-only root file
+// system that contains nothing else.
 const inside = `mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec chroot --userspec=65532:65532 "$0" /usr/bin/postrider "$@"`
 
-// container is the root folder of one.
+// container is the root file system of a container.
 type container struct {
 	t    *testing.T
 	root string
@@ -94,7 +94,8 @@ func TestARelayInAnEmptyReadOnlyRoot(t *testing.T) {
 	r.stop()
 }
 
-// TestZonesInAnEmptyRoot: reconcilers run by the clock of a zone, of which an empty container has no list.
+// TestZonesInAnEmptyRoot checks that reconcilers can use time zones in a container without a time
+// zone database.
 func TestZonesInAnEmptyRoot(t *testing.T) {
 	c := newContainer(t, `databases: {app: {url: "postgres://nobody@localhost/app"}}
 destinations: {out: {url: "stdout:"}}
@@ -108,7 +109,7 @@ reconcilers: {held: {feed: default, consumer: billing, cron: "0 8 * * *", zone: 
 
 var instruction = regexp.MustCompile(`(?m)^(USER|ENTRYPOINT|CMD|ENV|HEALTHCHECK|COPY .*postrider) .*$`)
 
-// TestBothImagesAreTheSame: whoever builds from the sources gets what a release has.
+// TestBothImagesAreTheSame checks that a build from source gives the same image as a release.
 func TestBothImagesAreTheSame(t *testing.T) {
 	of := func(file string) string {
 		_, last, _ := strings.Cut(read(t, filepath.Join(root, "deploy/container", file)), "FROM scratch")

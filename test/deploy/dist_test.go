@@ -24,9 +24,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var released string // folder with the archive of this platform, and the program beside it
+var released string // folder with this platform's archive and the program beside it
 
-// dist makes a release of this platform alone, with a version of its own.
+// dist builds a release for this platform only, with a version of its own.
 func dist(out string, env ...string) ([]byte, error) {
 	cmd := exec.Command(root+"/dev/dist", "--archives", "--target", runtime.GOOS+"/"+runtime.GOARCH, "--out", out)
 	cmd.Env = append(os.Environ(), "VERSION=v1.2.3", "COMMIT=0123abcd", "SOURCE_DATE_EPOCH=1700000000")
@@ -39,7 +39,7 @@ var release = sync.OnceValues(func() ([]byte, error) {
 	if released, err = os.MkdirTemp("", "postrider-deploy"); err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(released, 0o755); err != nil { // other users run the program
+	if err := os.Chmod(released, 0o755); err != nil { // the program also runs as other users
 		return nil, err
 	}
 	if out, err := dist(released); err != nil {
@@ -50,7 +50,7 @@ var release = sync.OnceValues(func() ([]byte, error) {
 
 func archive() string { return "postrider_1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz" }
 
-// program is the one that a release consists of.
+// program returns the path of the released program.
 func program(t *testing.T) string {
 	t.Helper()
 	if out, err := release(); err != nil {
@@ -94,7 +94,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestSameBytes: whoever builds a release again gets the same one.
+// TestSameBytes checks that building a release again gives the same bytes.
 func TestSameBytes(t *testing.T) {
 	need.Long(t, "builds and packs the release twice")
 	binary := program(t)

@@ -1,3 +1,4 @@
-// Package deploy tests what Postrider is delivered in: archives, packages, the container's root folder, the unit of systemd,
-// the compose file and the Helm chart. "make chart" renders the chart again after a change.
+// Package deploy tests the release artifacts: archives, packages, the container's root file system,
+// the systemd unit, the compose file and the Helm chart. After a change to the chart, "make chart"
+// renders it again.
 package deploy

@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// TestObjects: a server of Kubernetes would take what the chart renders to.
+// TestObjects checks that a Kubernetes server would accept the rendered objects.
 func TestObjects(t *testing.T) {
 	conform := need.Program(t, "kubeconform", "kubeconform")
 	for golden := range renderings {
@@ -30,7 +30,7 @@ func indented(text, indent string) string {
 	return indent + strings.ReplaceAll(text, "\n", "\n"+indent)
 }
 
-// object is what the tests look at.
+// object has the fields that the tests check.
 type object struct {
 	Kind string
 	Data map[string]string
@@ -61,7 +61,8 @@ func objects(t *testing.T, golden string) (all []object) {
 	return all
 }
 
-// TestChartFits: pods live longer than their relays drain, the program knows the arguments, and takes the file.
+// TestChartFits checks that pods live longer than their relays drain, and that the program accepts
+// the arguments and the configuration file.
 func TestChartFits(t *testing.T) {
 	graces := map[string]int{"testdata/default.yaml": 10 + 20, "testdata/full.yaml": 25 + 20}
 	for golden := range renderings {
@@ -89,7 +90,8 @@ func TestChartFits(t *testing.T) {
 	}
 }
 
-// validate asks the program about a file whose secrets are in a folder that this machine does not have.
+// validate runs "postrider config validate" on a file whose secrets are in a folder that this
+// machine does not have.
 func validate(t *testing.T, text, secrets string) {
 	t.Helper()
 	dir := t.TempDir()

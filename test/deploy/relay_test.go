@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider/test/said"
 )
 
-// log is a message log with a schema of its own.
+// log is a message log with its own schema.
 type log struct {
 	dsn, schema string
 	pool        *pgxpool.Pool
@@ -30,7 +30,7 @@ func newLog(t *testing.T) log {
 	return l
 }
 
-// config is a file that carries everything to the standard output.
+// config returns a configuration that delivers everything to standard output.
 func (l log) config(health string) string {
 	return fmt.Sprintf(`databases: {app: {url: %q, schema: %s}}
 destinations: {out: {url: "stdout:"}}
@@ -46,7 +46,7 @@ func (l log) enqueue(t *testing.T) {
 	}
 }
 
-// relay is a process of the program.
+// relay is a running process of the program.
 type relay struct {
 	t    *testing.T
 	cmd  *exec.Cmd
@@ -67,7 +67,7 @@ func start(t *testing.T, env []string, name string, args ...string) *relay {
 	return r
 }
 
-// stop ends it as service managers do.
+// stop stops it as service managers do.
 func (r *relay) stop() {
 	r.t.Helper()
 	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {

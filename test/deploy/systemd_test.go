@@ -16,7 +16,7 @@ import (
 
 const unit = root + "/deploy/systemd/postrider.service"
 
-// unitHere is the unit with a program that exists on this machine.
+// unitHere returns the unit with a program that exists on this machine.
 func unitHere(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "postrider.service")
@@ -40,7 +40,7 @@ func TestUnit(t *testing.T) {
 	t.Logf("exposure level %s of 10", exposure[1])
 }
 
-// TestUnitWaitsForTheDrain: systemd must not kill a relay that does as it should.
+// TestUnitWaitsForTheDrain checks that systemd does not kill a relay that drains.
 func TestUnitWaitsForTheDrain(t *testing.T) {
 	found := regexp.MustCompile(`(?m)^TimeoutStopSec=(.*)$`).FindStringSubmatch(read(t, unit))
 	if found == nil {
@@ -88,7 +88,7 @@ func TestSystemdHearsOfARelay(t *testing.T) {
 	}
 	r.stop()
 	last := next()
-	for strings.HasPrefix(last, "WATCHDOG=1\n") { // sent before
+	for strings.HasPrefix(last, "WATCHDOG=1\n") { // sent earlier
 		last = next()
 	}
 	if !strings.HasPrefix(last, "STOPPING=1\n") {

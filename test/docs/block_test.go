@@ -11,9 +11,9 @@ type block struct {
 	page     string // path from the top folder
 	line     int    // of its first line of text, from 1
 	language string
-	text     string            // without indentation of the fence; ends with a line break
+	text     string            // without the fence's indentation; ends with a line break
 	notes    map[string]string // comments above it, such as "snippet" or "run"
-	setup    string            // what the "setup" comments of the page up to here say
+	setup    string            // from the "setup" comments of the page so far
 	end      int               // line of the closing fence
 }
 
@@ -26,7 +26,8 @@ var (
 	rubric = regexp.MustCompile(`(?s)<!-- (setup): *(.*?)-->`)
 )
 
-// blocks finds the code blocks of a page. What a reader would take for one and this function would not is a mistake.
+// blocks finds the code blocks of a page. Text that looks like a code block to a reader, but not to
+// this function, is a mistake.
 func blocks(page, text string) (found []block, mistakes []error) {
 	lines := strings.Split(text, "\n")
 	notes := map[string]string{}

@@ -1,9 +1,11 @@
-// Package docs holds that what the pages show is true: every code block of every Markdown page of the repository is
-// compiled, parsed or executed, by a checker for its language. CONTRIBUTING.md says what writers have to know.
+// Package docs tests the documentation. Every code block of every Markdown page in the repository
+// is compiled, parsed or executed by a checker for its language. CONTRIBUTING.md has the rules for
+// writers.
 //
-// Go excerpts are regions of compiled files, most of them below snippets. To write changed regions into the pages:
+// Go excerpts are regions of compiled files, most of them below snippets. To write changed regions
+// into the pages:
 //
 //	go test ./docs -update
 //
-// Command lines of postrider are checked by TestDocs in cmd/postrider, where the command tree is.
+// TestDocs in cmd/postrider checks command lines of postrider, because the command tree is there.
 package docs

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// homes says where sources of a language are that are compiled or run elsewhere, and how their names end.
+// homes maps languages to where their sources are compiled or run, and their file extensions.
 var homes = map[string]struct{ root, ending string }{
 	"go":         {top, ".go"},
 	"python":     {top + "/examples", ".py"},
@@ -23,10 +23,11 @@ var sources = struct {
 	of map[string][]string
 }{of: map[string][]string{}}
 
-// excerpt says whether a block stands nowhere in the sources of its language, word for word. "…" is what was left out.
+// excerpt returns an error unless a block occurs verbatim in the sources of its language. "…" marks
+// omissions.
 func excerpt(t *testing.T, b block) error {
 	t.Helper()
-	if name, ok := b.notes["snippet"]; ok { // which it is equal to
+	if name, ok := b.notes["snippet"]; ok { // its content is checked there
 		path, _, _ := strings.Cut(name, "#")
 		if ending := homes[b.language].ending; !strings.HasSuffix(path, ending) {
 			return fmt.Errorf("%s is no file of %s", path, b.language)
@@ -65,7 +66,7 @@ func sourcesOf(t *testing.T, language string) []string {
 	return all
 }
 
-// words is a text with all white space alike, and without the markers of regions.
+// words normalizes the white space of a text, and removes region markers.
 func words(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -76,7 +77,7 @@ func words(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// contains says whether text has all parts, in their order.
+// contains reports whether text contains all parts, in order.
 func contains(text string, parts []string) bool {
 	for _, part := range parts {
 		part = strings.TrimSpace(part)

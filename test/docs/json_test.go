@@ -10,10 +10,11 @@ import (
 	"testing"
 )
 
-// left finds "…" where members or elements were left out, with the comma that goes with it, and strings, to step over them.
+// left matches "…" where members or elements were left out, with its comma, and strings, in order
+// to skip them.
 var left = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|,?\s*…\s*,?`)
 
-// jsonText says whether a block is not one JSON value after the other.
+// jsonText returns an error unless a block is a sequence of JSON values.
 func jsonText(_ *testing.T, b block) error {
 	text := left.ReplaceAllStringFunc(b.text, func(found string) string {
 		switch {

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write regions of sources into the pages
 
 const top = "../.."
 
-// checkers says what is wrong with a block, by language. Languages with nil need only be named.
+// checkers check blocks by language. Languages with nil are not checked.
 var checkers = map[string]func(t *testing.T, b block) error{
 	"go": excerpt, "python": excerpt, "typescript": excerpt, "java": excerpt,
 	"sh": shell, "console": console, "sql": query, "yaml": yamlFile, "json": jsonText,
@@ -24,7 +24,7 @@ var checkers = map[string]func(t *testing.T, b block) error{
 	"mysql": nil,
 }
 
-// check says what is wrong with a block.
+// check checks a block.
 func check(t *testing.T, b block) error {
 	t.Helper()
 	if name, ok := b.notes["snippet"]; ok {
@@ -42,7 +42,7 @@ func check(t *testing.T, b block) error {
 	return checker(t, b)
 }
 
-// TestPages holds that every code block of every page is true.
+// TestPages checks every code block of every page.
 func TestPages(t *testing.T) {
 	openDatabase(t)
 	all := 0
@@ -76,7 +76,7 @@ func TestPages(t *testing.T) {
 
 var disguised = regexp.MustCompile(`(?m)^(\$|SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|GRANT|func|import) `)
 
-// plain says whether a block that nothing checks has something in it that could be checked.
+// plain returns an error if a block without a checker contains something that could be checked.
 func plain(_ *testing.T, b block) error {
 	if m := disguised.FindString(b.text); m != "" {
 		return fmt.Errorf("is not plain text: a line begins with %q. Transcripts are console; or is it sql, or go?", m)
@@ -84,7 +84,7 @@ func plain(_ *testing.T, b block) error {
 	return nil
 }
 
-// pages finds the Markdown pages of the repository.
+// pages returns the Markdown pages of the repository.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -99,7 +99,8 @@ func pages(t *testing.T) []string {
 	return found
 }
 
-// files calls f with the path, from the top folder, of every file that people have written.
+// files calls f with the path, relative to the root of the repository, of every file that was not
+// generated.
 func files(t *testing.T, root string, f func(path string)) {
 	t.Helper()
 	foreign := []string{"node_modules", "testdata", "vendor", "dist", "public", "resources", "themes", "venv", "target", "bin", "__pycache__"}

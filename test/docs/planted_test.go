@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPlanted holds that wrong blocks are found, and right ones are not.
+// TestPlanted checks that wrong blocks are detected, and right ones are accepted.
 func TestPlanted(t *testing.T) {
 	openDatabase(t)
 	for name, c := range map[string]struct {
@@ -49,7 +49,7 @@ func TestPlanted(t *testing.T) {
 			}
 			language := c.language
 			if c.wrong == "" {
-				language = "" // naming no language is the mistake
+				language = "" // the missing language is the mistake
 			}
 			if err := only(t, page(language, c.wrong)); err == nil {
 				t.Errorf("nobody has found\n%s", page(language, c.wrong))
@@ -68,7 +68,7 @@ func only(t *testing.T, page string) error {
 	return check(t, found[0])
 }
 
-// TestIndented holds that code which is only indented does not escape, and that lists may be indented.
+// TestIndented checks that code without a fence is detected, and that lists may be indented.
 func TestIndented(t *testing.T) {
 	for page, want := range map[string]int{
 		"Text\n\n    code\n\n    more code\n":      1,

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// sameAsRegion says whether a block differs from the part of a source that it shows, such as "examples/pgx/main.go#write".
+// sameAsRegion returns an error if a block differs from the part of a source that it shows, such as
+// "examples/pgx/main.go#write".
 func sameAsRegion(b block, name string) error {
 	want, err := region(name)
 	if err == nil && b.text != want {
@@ -19,11 +20,11 @@ func sameAsRegion(b block, name string) error {
 	return err
 }
 
-// writeRegions brings the blocks of a page up to date with the sources that they show.
+// writeRegions updates the blocks of a page from the sources that they show.
 func writeRegions(t *testing.T, page, text string, found []block) {
 	t.Helper()
 	lines := strings.Split(text, "\n")
-	for _, b := range slices.Backward(found) { // from the end, so that numbers of lines stay right
+	for _, b := range slices.Backward(found) { // from the end, so that line numbers stay valid
 		name, ok := b.notes["snippet"]
 		if !ok {
 			continue
@@ -44,8 +45,9 @@ func writeRegions(t *testing.T, page, text string, found []block) {
 
 var marker = regexp.MustCompile(`^\s*(?://|#|--) ?docs:(begin|end|skip|resume)(?: (.*))?$`)
 
-// region returns the part of a source that pages show: without markers, as far to the left as it goes, and with an empty
-// line between pieces of the same name. What is skipped is shown as "…", with what the marker says about it.
+// region returns the part of a source that pages show: without markers, unindented, and with an
+// empty line between parts of the same name. Skipped lines are shown as "…", with the text of the
+// marker.
 func region(name string) (string, error) {
 	path, wanted, _ := strings.Cut(name, "#")
 	source, err := os.ReadFile(filepath.Join(top, filepath.FromSlash(path)))
@@ -87,7 +89,7 @@ func region(name string) (string, error) {
 	return strings.Join(pieces, "\n"), nil
 }
 
-// unindent takes away empty lines at both ends, and the white space that all lines begin with.
+// unindent removes empty lines at both ends, and the common indentation.
 func unindent(lines []string) string {
 	text := strings.Trim(strings.Join(lines, "\n"), "\n")
 	common := text[:len(text)-len(strings.TrimLeft(text, " \t"))]

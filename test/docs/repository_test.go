@@ -13,8 +13,8 @@ var (
 	filePath = regexp.MustCompile(`(?m)(?:^|[ '"=@])(?:\./)?((?:cmd|deploy|dev|docs|examples|test)/[A-Za-z0-9_./-]+)`)
 )
 
-// inRepository says whether a block asks make for a target that there is not, or names a file of the repository that there
-// is not.
+// inRepository returns an error if a block uses a make target or a file of the repository that does
+// not exist.
 func inRepository(b block) error {
 	makefile, err := os.ReadFile(filepath.Join(top, "Makefile"))
 	if err != nil {

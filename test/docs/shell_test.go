@@ -17,8 +17,8 @@ import (
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
-// shell says whether a block is not what bash understands, or asks the database what it does not understand. With the
-// comment "run" above it, it is executed.
+// shell returns an error if bash cannot parse a block, or PostgreSQL rejects SQL in it. With the
+// comment "run" above it, the block is executed.
 func shell(t *testing.T, b block) error {
 	t.Helper()
 	parse := exec.CommandContext(t.Context(), "bash", "-n")
@@ -40,8 +40,8 @@ func shell(t *testing.T, b block) error {
 
 var psql = regexp.MustCompile(`(?s)\bpsql [^\n]*?-c "((?:[^"\\]|\\.)*)"`)
 
-// console says whether the SQL of a block with commands and their output is wrong. Command lines of postrider are the matter
-// of cmd/postrider.
+// console returns an error if the SQL of a block with commands and their output is wrong.
+// cmd/postrider checks command lines of postrider.
 func console(t *testing.T, b block) error {
 	t.Helper()
 	for _, m := range psql.FindAllStringSubmatch(b.text, -1) {
@@ -53,7 +53,7 @@ func console(t *testing.T, b block) error {
 	return nil
 }
 
-// execute runs a block as a reader would, in an empty folder, with a database of its own.
+// execute runs a block as a reader would, in an empty folder, with its own database.
 func execute(t *testing.T, b block) error {
 	t.Helper()
 	folder := filepath.Dir(built.Program(t, "cmd/postrider"))

@@ -14,14 +14,14 @@ import (
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
-// database is the transaction that all SQL of the pages runs in, one block after the other. Each is rolled back, and at the
-// end everything, for roles belong to the whole server.
+// database is the transaction that runs all SQL of the pages, one block after the other. Each block
+// is rolled back, and finally the transaction, because roles belong to the whole server.
 var database struct {
 	sync.Mutex
 	pgx.Tx
 }
 
-// openDatabase begins the transaction, in a database with the tables and roles that Postrider makes.
+// openDatabase begins the transaction, in a database with Postrider's tables and roles.
 func openDatabase(t *testing.T) {
 	t.Helper()
 	script, err := postgres.NewScript(postgres.Config{}, postgres.Layout{})
@@ -43,7 +43,7 @@ var (
 	places = regexp.MustCompile(`\$\d`)
 )
 
-// query says whether the database refuses a statement of a block.
+// query returns an error if the database rejects a statement of a block.
 func query(t *testing.T, b block) error {
 	t.Helper()
 	ctx := t.Context()
@@ -64,7 +64,7 @@ func query(t *testing.T, b block) error {
 	}
 	for _, statement := range statements {
 		if places.MatchString(statement) && !strings.Contains(statement, "$$") {
-			_, err = tx.Prepare(ctx, "", statement) // the reader gives the values
+			_, err = tx.Prepare(ctx, "", statement) // the reader provides the values
 		} else {
 			_, err = tx.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol)
 		}

@@ -9,23 +9,26 @@ import (
 	"testing"
 )
 
-// retired are words that the project once had for what the field has a word for, which is the one to use.
+// retired maps patterns of private words to the established word that replaced them.
 var retired = map[string]string{
-	`\w*[Dd]esk`:       "admin",
-	`[Ss]etbacks?`:     "deferral",
-	`[Tt]enures?`:      "epoch, or lease",
-	`[Mm]ourn\w*`:      "dead letter",
-	`[Cc]ondolence`:    "dead letter",
-	`[Pp]unish\w*`:     "failure class",
-	`guilt\w*`:         "failure class, or scope",
-	`uow`:              "unit of work",
-	`longestWish|Wish`: "retry after",
+	`\w*[Dd]esk`:         "admin",
+	`[Ss]etbacks?`:       "deferral",
+	`[Tt]enures?`:        "epoch, or lease",
+	`[Mm]ourn\w*`:        "dead letter",
+	`[Cc]ondolence`:      "dead letter",
+	`[Pp]unish\w*`:       "failure class",
+	`guilt\w*`:           "failure class, or scope",
+	`[Mm]ortal\w*`:       "suspect",
+	`[Cc]autio(n|us)\w*`: "suspect, or probe",
+	`uow`:                "unit of work",
+	`longestWish|Wish`:   "retry after",
 }
 
-// exempt are texts of other things: a company's pay desk in the worked example, and records that are not to be changed.
+// exempt lists texts in which these words have their ordinary meaning, such as the pay desk in the
+// worked example, and records that must not change.
 var exempt = []string{"examples/admissions/", "test/admissions/", "docs/admissions.md", "docs/DESIGN.md", "docs/reliability/", "test/docs/words_test.go", "docs/moving/from-0.0.md"}
 
-// TestWords finds words in code, docs and texts that were replaced by those of the field.
+// TestWords checks that no code, page or message uses a retired word.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	list := make([]string, 0, len(retired))
@@ -46,7 +49,7 @@ func TestWords(t *testing.T) {
 		}
 		text, err := os.ReadFile(filepath.Join(top, file))
 		if os.IsNotExist(err) {
-			continue // it is about to be removed
+			continue // deleted, but not committed yet
 		}
 		if err != nil {
 			t.Fatal(err)

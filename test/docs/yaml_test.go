@@ -17,16 +17,16 @@ import (
 	"github.com/postrider/postrider/test/built"
 )
 
-// ours are the keys of a configuration file.
+// ours are the top-level keys of a configuration file.
 var ours = []string{"databases", "destinations", "feeds", "reconcilers", "connections", "health", "console"}
 
-// others are the keys by which files of other programs are known.
+// others are the keys by which files of other programs are recognized.
 var others = map[string]string{
 	"services": "Compose", "apiVersion": "Kubernetes", "scrape_configs": "Prometheus", "groups": "rules of Prometheus",
 	"route": "Alertmanager", "receivers": "Alertmanager", "openapi": "OpenAPI",
 }
 
-// yamlFile says whether a block is no YAML, or a configuration file with mistakes.
+// yamlFile returns an error if a block is not YAML, or is an invalid configuration file.
 func yamlFile(t *testing.T, b block) error {
 	t.Helper()
 	documents := yaml.NewDecoder(strings.NewReader(b.text))
@@ -47,7 +47,7 @@ func yamlFile(t *testing.T, b block) error {
 
 func document(t *testing.T, b block, content map[string]any) error {
 	t.Helper()
-	if _, told := b.notes["yaml"]; told || len(content) == 0 { // a block may be a comment alone
+	if _, told := b.notes["yaml"]; told || len(content) == 0 { // a block may consist of a comment
 		return nil
 	}
 	for key := range content {
@@ -58,7 +58,7 @@ func document(t *testing.T, b block, content map[string]any) error {
 	return configuration(t, content)
 }
 
-// embedded judges configuration files inside of a ConfigMap.
+// embedded checks configuration files inside a ConfigMap.
 func embedded(t *testing.T, content map[string]any) error {
 	t.Helper()
 	data, _ := content["data"].(map[string]any)
@@ -83,8 +83,9 @@ var (
 	variables  = regexp.MustCompile(`\$\{([A-Za-z_0-9]+)[^}]*\}`)
 )
 
-// configuration judges a file of "postrider relay --config". Pages may leave out sections; what the others refer to is then
-// added. A file that is whole must not lead to warnings either.
+// configuration checks a configuration file of "postrider relay --config". Pages may leave out
+// sections; the sections that the others refer to are then added. A complete file must not cause
+// warnings either.
 func configuration(t *testing.T, content map[string]any) error {
 	t.Helper()
 	for key := range content {
@@ -121,7 +122,7 @@ func configuration(t *testing.T, content map[string]any) error {
 	return nil
 }
 
-// complete adds the sections that a page has left out, and says whether there was nothing to add.
+// complete adds the sections that a page has left out, and reports whether there were none.
 func complete(content map[string]any) bool {
 	names := map[string][]string{"databases": {"app"}, "destinations": {"jobs", "events", "audit"}, "feeds": {"default"}}
 	mentioned(content, map[string]string{"database": "databases", "inbox": "databases", "destination": "destinations", "feed": "feeds"}, names)
@@ -142,7 +143,7 @@ func complete(content map[string]any) bool {
 	return !databases && !destinations && !feeds
 }
 
-// mentioned collects the names that values of some keys refer to.
+// mentioned collects the names that the values of some keys refer to.
 func mentioned(node any, sections map[string]string, names map[string][]string) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -161,7 +162,7 @@ func mentioned(node any, sections map[string]string, names map[string][]string) 
 	}
 }
 
-// variable is a value for a variable of the environment, of the kind that its name says.
+// variable returns a value for an environment variable, of the type that its name suggests.
 func variable(name string) string {
 	if !strings.HasSuffix(name, "URL") {
 		return strings.Repeat("x", 32)

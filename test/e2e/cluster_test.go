@@ -20,16 +20,17 @@ import (
 	"github.com/postrider/postrider/test/said"
 )
 
-// cluster is a PostgreSQL server of one test, which may copy its files, stop it and replace it.
+// cluster is a PostgreSQL server owned by one test, which may copy its files, stop it and replace
+// it.
 type cluster struct {
 	t         *testing.T
 	bin, data string
 	address   string // host and port
-	stop      func() // ends the server cleanly
+	stop      func() // stops the server cleanly
 	said      said.Buffer
 }
 
-// newCluster makes an empty server with the programs of a folder, and does not start it.
+// newCluster creates an empty server with the programs in bin, without starting it.
 func newCluster(t *testing.T, bin string, options ...string) *cluster {
 	t.Helper()
 	c := clusterAt(t, bin, filepath.Join(serverFolder(t), "data"))
@@ -37,12 +38,13 @@ func newCluster(t *testing.T, bin string, options ...string) *cluster {
 	return c
 }
 
-// clusterAt is a server whose data are, or will be, in a folder.
+// clusterAt returns a server whose data are, or will be, in a folder.
 func clusterAt(t *testing.T, bin, data string) *cluster {
 	return &cluster{t: t, bin: bin, data: data, address: port.For(t)}
 }
 
-// serverFolder returns a folder that servers can write to. Their user may not reach those of the test.
+// serverFolder returns a folder that servers can write to. Their user may have no access to the
+// test's folders.
 func serverFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "postrider-e2e-") //nolint:usetesting // reached by another user, and short: it holds a socket
@@ -62,7 +64,8 @@ func serverFolder(t *testing.T) string {
 	return folder
 }
 
-// serverUser is who servers run as: PostgreSQL refuses to run as root. nil is whoever runs the test.
+// serverUser returns the user for servers, because PostgreSQL refuses to run as root. nil is the
+// test's own user.
 func serverUser(t *testing.T) *syscall.Credential {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -84,7 +87,7 @@ func (c *cluster) command(ctx context.Context, program string, args ...string) *
 	return cmd
 }
 
-// run runs one of the server's programs, as the user that the files belong to.
+// run runs one of the server's programs as the user that owns the files.
 func (c *cluster) run(program string, args ...string) {
 	c.t.Helper()
 	if out, err := c.command(c.t.Context(), program, args...).CombinedOutput(); err != nil {
@@ -104,7 +107,7 @@ func (c *cluster) start(settings ...string) *cluster {
 		args = append(args, "-c", s)
 	}
 	cmd := c.command(context.WithoutCancel(c.t.Context()), "postgres", args...)
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGQUIT // a test that was killed leaves no server
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGQUIT // a killed test leaves no server behind
 	cmd.Stdout, cmd.Stderr = &c.said, &c.said
 	started, ended := make(chan error), make(chan struct{})
 	go func() {
@@ -113,7 +116,7 @@ func (c *cluster) start(settings ...string) *cluster {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // what it has said tells why
+			_ = cmd.Wait() // its output has the reason
 		}
 	}()
 	if err := <-started; err != nil {
@@ -142,7 +145,7 @@ func (c *cluster) dsn(database string) string {
 	return fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable", c.address, database)
 }
 
-// exec runs statements one by one, for a test that shares the server.
+// exec runs statements one at a time, for a test that shares the server.
 func (c *cluster) exec(t *testing.T, database string, statements ...string) {
 	t.Helper()
 	execute(t, c.dsn(database), statements...)
@@ -162,8 +165,8 @@ func execute(t *testing.T, dsn string, statements ...string) {
 	}
 }
 
-// snapshot copies the files of the running server, as a backup does, with what it has written meanwhile: wal_keep_size keeps a checkpoint from
-// removing that.
+// snapshot copies the files of the running server, as a backup does. wal_keep_size keeps
+// checkpoints from removing the WAL written meanwhile.
 func (c *cluster) snapshot(t *testing.T, to string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.dsn("postgres"))
@@ -174,8 +177,9 @@ func (c *cluster) snapshot(t *testing.T, to string) {
 	if _, err := conn.Exec(t.Context(), "SELECT pg_backup_start('snapshot', true)"); err != nil {
 		t.Fatal(err)
 	}
-	// The server renames and removes files meanwhile, also of its log, of which cp complains. Its log mends the copy, and a server whose log
-	// ends before the backup did refuses to start.
+	// The server renames and removes files meanwhile, including WAL, and cp reports errors for
+	// them. Replaying the WAL repairs the copy; a server whose WAL ends before the backup did
+	// refuses to start.
 	_ = exec.CommandContext(t.Context(), "cp", "-a", c.data, to).Run()
 	var label string
 	if err := conn.QueryRow(t.Context(), "SELECT labelfile FROM pg_backup_stop(false)").Scan(&label); err != nil {

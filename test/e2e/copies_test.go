@@ -13,12 +13,13 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// older makes a server's transaction IDs higher than those of a new one, as after some days of use. Where they are the same a rebase takes some
-// messages for new that it has settled, and says so.
+// older advances a server's transaction IDs beyond those of a new one, as after some days of use.
+// Where they overlap, a rebase treats some settled messages as new, and says so.
 const older = "DO $$ BEGIN FOR i IN 1 .. 20000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$"
 
-// TestCopies copies a database that is in use, in every way that people do. A relay beside a copy sends not one message before somebody says
-// so, whatever it is told of its home, but for a copy of the server's files with the home of the original: that is what a failover leaves.
+// TestCopies copies a database in use in every common way. A relay beside a copy sends no message
+// before an operator confirms, whatever its configured home, except for a copy of the server's
+// files with the original's home: that is what a failover leaves.
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	server := newCluster(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15_BIN")).start()
@@ -33,7 +34,7 @@ func TestCopies(t *testing.T) {
 		"data folder":                     testDataFolder,
 	} {
 		if often := map[string]bool{"template": true, "replication into a fresh schema": true, "data folder": true}; !need.IsLong() && !often[name] {
-			continue // the others differ from these by the tool that makes the copy
+			continue // the others differ only in the tool that makes the copy
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,8 +103,8 @@ func testReplicationIntoFresh(t *testing.T, original *place, server, other *clus
 	original.mustStayAlone(c)
 }
 
-// replicate subscribes a database to all tables of the original, and returns when it has them, but for those that have rows which are in the
-// way. The subscription ends then, as where the copy takes over.
+// replicate subscribes a database to all tables of the original except those with conflicting rows,
+// and returns when it has them. The subscription ends then, as when the copy takes over.
 func replicate(t *testing.T, original *place, server, other *cluster, database, without string) {
 	t.Helper()
 	server.exec(t, original.database(), "CREATE PUBLICATION everything FOR TABLES IN SCHEMA postrider")
@@ -138,7 +139,8 @@ func testDataFolder(t *testing.T, original *place, server, _ *cluster) {
 	original.mustNotBeTakenFor(c)
 }
 
-// mustNotBeTakenFor holds that a copy of the server's files waits with another home, and with none.
+// mustNotBeTakenFor checks that a copy of the server's files waits when configured with another
+// home, and with none.
 func (p *place) mustNotBeTakenFor(c *cluster) {
 	p.t.Helper()
 	nowhere := placeOf(p.t, p.to, "nowhere", c.dsn(p.database()), "")
@@ -163,10 +165,10 @@ func (p *place) fill() {
 	stop()
 	p.expects(left, "audit")
 	p.enqueue(12, bothFeeds...)
-	execute(p.t, p.dsn, "SELECT postrider.canary('1 ms')") // which no destination gets
+	execute(p.t, p.dsn, "SELECT postrider.canary('1 ms')") // no destination receives canaries
 }
 
-// pending are the messages that a feed has not sent.
+// pending returns the messages that a feed has not sent.
 func (p *place) pending(feed string) (left []string) {
 	sent := p.to.from(p.name, feed)
 	for _, id := range p.expect[feed] {
@@ -177,7 +179,8 @@ func (p *place) pending(feed string) (left []string) {
 	return left
 }
 
-// mustStayAlone holds that the original goes on, and that a copy sends nothing until somebody says so, and then what was announced.
+// mustStayAlone checks that the original continues, and that a copy sends nothing until an operator
+// confirms, and then exactly what was announced.
 func (p *place) mustStayAlone(c *place) {
 	p.t.Helper()
 	for _, feed := range bothFeeds {
@@ -188,7 +191,7 @@ func (p *place) mustStayAlone(c *place) {
 	c.mustWait()
 	p.mustSend()
 	c.rebase()
-	c.enqueue(20, bothFeeds...) // behind what was left, in every shard
+	c.enqueue(20, bothFeeds...) // after what was left, in every shard
 	c.mustSend()
 	p.enqueue(20, bothFeeds...)
 	p.mustSend()

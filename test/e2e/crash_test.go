@@ -19,8 +19,8 @@ import (
 	"github.com/postrider/postrider/test/proof/history"
 )
 
-// TestServerCrash kills all processes of a server under load, again and again. What was committed is not lost, and the
-// relays go on by themselves soon after the server is back, however long it was away.
+// TestServerCrash repeatedly kills all processes of a server under load. Nothing committed is lost,
+// and the relays continue by themselves soon after the server is back, however long it was down.
 func TestServerCrash(t *testing.T) {
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
 	versions := []string{"18"}
@@ -56,7 +56,7 @@ func testServerCrash(t *testing.T, server, dsn string) {
 			t.Fatalf("crash %d: no load", i)
 		}
 		s.services("kill", server)
-		if i%4 == 1 { // until leases have run out, and pauses between attempts are as long as they get
+		if i%4 == 1 { // until leases have expired and backoff is at its maximum
 			s.wait(11 * time.Second)
 		}
 		back := s.recover(server)
@@ -72,7 +72,7 @@ func testServerCrash(t *testing.T, server, dsn string) {
 			t.Errorf("crash %d: all shards were delivered again only %s after the server was back", i, took)
 		}
 	}
-	s.awaitHolders(2)
+	s.awaitOwners(2)
 	writers.Stop()
 	verdict := s.settle(30 * time.Second)
 	relays.StopAll()
@@ -83,13 +83,14 @@ func testServerCrash(t *testing.T, server, dsn string) {
 	}
 }
 
-// recover starts a server that was killed, and decides what its crash has left undecided. It returns since when the server is back.
+// recover starts a killed server and resolves prepared transactions. It returns the time since
+// which the server is back.
 func (s *scene) recover(server string) (back time.Time) {
 	s.t.Helper()
 	s.services("start", server)
 	back = time.Now()
-	s.pool.Reset()  // no connection of before
-	for range 100 { // each attempt may find a connection that has died
+	s.pool.Reset()  // drops old connections
+	for range 100 { // each attempt may find a dead connection
 		if s.decidePrepared(context.WithoutCancel(s.t.Context())) == nil {
 			break
 		}
@@ -97,7 +98,7 @@ func (s *scene) recover(server string) (back time.Time) {
 	return back
 }
 
-// services calls the script that the server was started with.
+// services calls the script that started the server.
 func (s *scene) services(args ...string) {
 	s.t.Helper()
 	out, err := exec.CommandContext(context.WithoutCancel(s.t.Context()), pgtest.Env(s.t, "POSTRIDER_SERVICES"), args...).CombinedOutput()
@@ -123,8 +124,8 @@ func (s *scene) mustSyncToDisk() {
 	}
 }
 
-// decidePrepared commits or rolls back the prepared transactions that a crash has left behind, as a transaction manager
-// would: they have survived it, with their locks, and their writers are gone.
+// decidePrepared commits or rolls back the prepared transactions that a crash has left behind, as a
+// transaction manager would: they have survived it, with their locks, but their writers are gone.
 func (s *scene) decidePrepared(ctx context.Context) error {
 	rows, err := s.pool.Query(ctx, `SELECT gid FROM pg_prepared_xacts
 		WHERE database = current_database() AND prepared < pg_postmaster_start_time()`, pgx.QueryExecModeExec)

@@ -14,7 +14,8 @@ import (
 	"github.com/postrider/postrider/test/proof/history"
 )
 
-// commit writes one message for each key, with its fact, in one transaction. The keys must not be the writers' own.
+// commit writes one message for each key, with its fact, in one transaction. The keys must not be
+// those of the writers.
 func (s *scene) commit(keys ...string) (ids []postrider.ID, err error) {
 	err = pgx.BeginFunc(s.t.Context(), s.pool, func(tx pgx.Tx) error {
 		ids, err = s.enqueue(tx, keys...)
@@ -40,7 +41,7 @@ func (s *scene) enqueue(tx pgx.Tx, keys ...string) (ids []postrider.ID, err erro
 	return ids, s.db.Outbox().Enqueue(s.t.Context(), tx, msgs...)
 }
 
-// keyOfEachShard returns one key that lies in each shard.
+// keyOfEachShard returns one key for each shard.
 func (s *scene) keyOfEachShard() []string {
 	s.t.Helper()
 	rows, err := s.pool.Query(s.t.Context(), "SELECT DISTINCT ON ("+s.cfg.Schema+".shard_of(key, 8)) key "+
@@ -55,7 +56,7 @@ func (s *scene) keyOfEachShard() []string {
 	return keys
 }
 
-// ask scans the one value that a query returns, with the schema in place of @.
+// ask scans the single value that a query returns, with @ replaced by the schema.
 func (s *scene) ask(sql string, value any) {
 	s.t.Helper()
 	sql = strings.ReplaceAll(sql, "@.", s.cfg.Schema+".")
@@ -64,7 +65,7 @@ func (s *scene) ask(sql string, value any) {
 	}
 }
 
-// tryEventually tries until it succeeds, for at most half a minute.
+// tryEventually retries f until it succeeds, for at most half a minute.
 func (s *scene) tryEventually(f func() error) {
 	s.t.Helper()
 	var err error
@@ -73,12 +74,12 @@ func (s *scene) tryEventually(f func() error) {
 	}
 }
 
-// follower reads a file of deliveries while it grows.
+// follower reads a growing file of deliveries.
 type follower struct {
 	s    *scene
 	log  string
 	at   int64
-	rest []byte // a line that is not complete yet
+	rest []byte // an incomplete line
 	seen map[string]bool
 }
 
@@ -86,7 +87,7 @@ func (s *scene) follow(log string) *follower {
 	return &follower{s: s, log: log, seen: map[string]bool{}}
 }
 
-// count returns how many different messages have arrived.
+// count returns the number of distinct messages that have arrived.
 func (f *follower) count() int {
 	f.read()
 	return len(f.seen)

@@ -14,9 +14,10 @@ import (
 	"github.com/postrider/postrider/test/proof/history"
 )
 
-// TestHistory lets everything happen at once: every way of writing, with pauses at the worst places, and relays that are
-// killed, paused past their lease and restarted at random. Whatever committed arrives, nothing else does, the first
-// arrivals of each key are in commit order, and what arrives twice is explained by a kill or a pause.
+// TestHistory combines all faults: every way of writing, with pauses at the worst moments, and
+// relays that are killed, suspended past their lease and restarted at random. Everything committed
+// arrives and nothing else does, the first arrivals of each key are in commit order, and every
+// duplicate is explained by a kill or a suspension.
 func TestHistory(t *testing.T) {
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
 	t.Parallel()
@@ -60,8 +61,9 @@ func testHistory(t *testing.T, dsn string) {
 	s.mustBeClean(verdict, relays)
 }
 
-// TestHistoryOfFew is the same with so few writers that often none of them ends a transaction between two reads. Only then does a snapshot
-// not list all that is in flight: where many write, mistakes about that stay unseen.
+// TestHistoryOfFew is the same with so few writers that often no transaction ends between two
+// reads. Only then does a snapshot omit transactions that are in flight; with many writers, errors
+// in handling this stay hidden.
 func TestHistoryOfFew(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -78,7 +80,8 @@ func TestHistoryOfFew(t *testing.T) {
 	})
 }
 
-// openTransaction enqueues a message in a transaction that stays open until the returned function commits it.
+// openTransaction enqueues a message in a transaction that stays open until the returned function
+// commits it.
 func (s *scene) openTransaction() (commit func()) {
 	s.t.Helper()
 	tx, err := s.pool.Begin(s.t.Context())

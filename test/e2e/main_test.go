@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// scene is a fresh log with writers' tables and a file for deliveries.
+// scene is a fresh log with the writers' tables and a file for deliveries.
 type scene struct {
 	t    *testing.T
 	dsn  string
@@ -30,7 +30,7 @@ type scene struct {
 	db   *postgres.DB
 	log  string
 
-	numbers atomic.Int64 // of the facts that the test itself commits
+	numbers atomic.Int64 // for facts that the test itself commits
 }
 
 func newScene(t *testing.T, dsn string, layout postgres.Layout) *scene {
@@ -43,7 +43,7 @@ func newScene(t *testing.T, dsn string, layout postgres.Layout) *scene {
 	return sceneIn(t, dsn, pool, cfg)
 }
 
-// sceneIn is a scene in a schema that is there.
+// sceneIn returns a scene in an existing schema.
 func sceneIn(t *testing.T, dsn string, pool *pgxpool.Pool, cfg postgres.Config) *scene {
 	t.Helper()
 	db, err := postgres.Open(pool, cfg)
@@ -71,7 +71,7 @@ func (s *scene) relays(cfg fleet.Config, size int) *fleet.Fleet {
 	return fleet.Start(s.t, cfg, size)
 }
 
-// settle waits until everything that was committed has arrived, or for as long as that may take, and returns the verdict.
+// settle waits until everything committed has arrived, or the time is up, and returns the verdict.
 func (s *scene) settle(within time.Duration) history.Verdict {
 	s.t.Helper()
 	return s.settleLog(s.log, within)
@@ -107,7 +107,7 @@ func (s *scene) check(arrived []history.Delivery) history.Verdict {
 	return verdict
 }
 
-// eventually asks until the answer is yes, and reports how long that took, or false.
+// eventually polls yes until it is true, and returns how long that took, or false.
 func (s *scene) eventually(within time.Duration, yes func() bool) (time.Duration, bool) {
 	s.t.Helper()
 	start := time.Now()

@@ -25,7 +25,7 @@ import (
 	"github.com/postrider/postrider/test/proof/history"
 )
 
-// newDatabase creates an empty database beside the one of the address, for the length of the test.
+// newDatabase creates an empty database beside that of the address, for the duration of the test.
 func newDatabase(t *testing.T, dsn string) string {
 	t.Helper()
 	return createDatabase(t, dsn, "")
@@ -56,7 +56,7 @@ func otherDatabase(t *testing.T, dsn, name string) string {
 	return address.String()
 }
 
-// cloneDatabase copies the scene's database, which nobody else may be connected to.
+// cloneDatabase copies the scene's database, which must have no other connections.
 func (s *scene) cloneDatabase() string {
 	s.t.Helper()
 	address, err := url.Parse(s.dsn)
@@ -82,7 +82,8 @@ func (s *scene) movedTo(dsn string) *scene {
 	return moved
 }
 
-// dumpAndRestore moves the schema as an operator would. One transaction, so that nothing half restored is ever seen.
+// dumpAndRestore moves the schema as an operator would, in one transaction, so that a partial
+// restore is never visible.
 func (s *scene) dumpAndRestore(to string) {
 	s.t.Helper()
 	bin := pgtest.Env(s.t, "POSTRIDER_TEST_POSTGRES15_BIN")
@@ -103,7 +104,8 @@ func (s *scene) run(program string, args ...string) {
 	}
 }
 
-// copyTables moves the schema by laying it out anew and copying what the tables hold in one snapshot.
+// copyTables moves the schema by migrating the target and copying the contents of the tables in one
+// snapshot.
 func (s *scene) copyTables(to string) {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -151,7 +153,8 @@ func (s *scene) copyAll(ctx context.Context, from, to pgx.Tx) error {
 		if _, err := from.Conn().PgConn().CopyTo(ctx, &data, fmt.Sprintf("COPY (SELECT %s FROM %s) TO STDOUT", list, name)); err != nil {
 			return err
 		}
-		// What the migrations have written. Other tables are empty, and the record does not let itself be emptied.
+		// Deletes what the migrations have inserted. Other tables are empty, and the audit log
+		// rejects deletion.
 		sql := fmt.Sprintf("DO $$ BEGIN IF EXISTS (SELECT FROM %[1]s) THEN DELETE FROM %[1]s; END IF; END $$", name)
 		if _, err := to.Exec(ctx, sql, pgx.QueryExecModeExec); err != nil {
 			return err
@@ -168,7 +171,7 @@ func (s *scene) copyAll(ctx context.Context, from, to pgx.Tx) error {
 	return err
 }
 
-// carrier is a relay in this process, whose state can be asked for.
+// carrier is a relay in this process, whose state can be inspected.
 type carrier struct {
 	feed, log string
 	relay     *relay.Relay
@@ -176,7 +179,7 @@ type carrier struct {
 	stop      func()
 }
 
-// carry starts a relay. It tries often, so that tests need not wait for it.
+// carry starts a relay with a short retry interval, so that tests need not wait.
 func (s *scene) carry(feed string) *carrier {
 	s.t.Helper()
 	c := &carrier{feed: feed, log: s.log + "." + feed}
@@ -210,7 +213,7 @@ func (s *scene) carry(feed string) *carrier {
 	return c
 }
 
-// settledByFeed returns which messages the ledger says are delivered.
+// settledByFeed returns which messages are settled according to the ledger.
 func (s *scene) settledByFeed() map[string]map[string]bool {
 	s.t.Helper()
 	rows, err := s.pool.Query(s.t.Context(), "SELECT feed, id::text FROM "+s.cfg.Schema+".message_status WHERE status = 'published'",
@@ -233,7 +236,7 @@ func (s *scene) settledByFeed() map[string]map[string]bool {
 	return settled
 }
 
-// facts returns the messages that were committed.
+// facts returns the committed messages.
 func (s *scene) facts() map[string]bool {
 	s.t.Helper()
 	rows, err := s.pool.Query(s.t.Context(), "SELECT id::text FROM "+s.cfg.Schema+".facts", pgx.QueryExecModeExec)

@@ -25,15 +25,15 @@ import (
 	"github.com/postrider/postrider/test/said"
 )
 
-// bothFeeds are those of every place.
+// bothFeeds are the feeds of every place.
 var bothFeeds = []string{"default", "audit"}
 
-// receiver is the one destination of all relays of a test: it counts what each of them sends.
+// receiver is the common destination of all relays of a test: it counts what each of them sends.
 type receiver struct {
 	address string
 
 	mu  sync.Mutex
-	got map[string]map[string]int // by place and feed: how often each message has come
+	got map[string]map[string]int // by place and feed: number of receipts of each message
 }
 
 func newReceiver(t *testing.T) *receiver {
@@ -52,7 +52,7 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// from returns how often each message has come from a feed of a place.
+// from returns the number of receipts of each message from a feed of a place.
 func (r *receiver) from(place, feed string) map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,10 +68,10 @@ type place struct {
 	to     *receiver
 	config string              // file
 	health string              // address
-	expect map[string][]string // by feed: what its relays have to send
+	expect map[string][]string // by feed: the messages that its relays must send
 }
 
-// placeOf configures relays for a database, under a home, as an operator would.
+// placeOf configures relays for a database, with a home, as an operator would.
 func placeOf(t *testing.T, to *receiver, name, dsn, home string) *place {
 	t.Helper()
 	p := &place{t: t, name: name, dsn: dsn, home: home, to: to, health: port.For(t), expect: map[string][]string{}}
@@ -98,7 +98,7 @@ func (p *place) database() string {
 	return name
 }
 
-// postrider runs the command with the place's configuration, and returns what it prints and its exit code.
+// postrider runs the command with the place's configuration, and returns its output and exit code.
 func (p *place) postrider(args ...string) (out string, code int) {
 	p.t.Helper()
 	cmd := exec.CommandContext(p.t.Context(), built.Program(p.t, "cmd/postrider"), append(args, "--database", "app")...)
@@ -112,7 +112,7 @@ func (p *place) postrider(args ...string) (out string, code int) {
 	return string(text) + complaints.String(), code
 }
 
-// must runs a command that has to succeed.
+// must runs a command that must succeed.
 func (p *place) must(args ...string) string {
 	p.t.Helper()
 	out, code := p.postrider(args...)
@@ -122,7 +122,7 @@ func (p *place) must(args ...string) string {
 	return out
 }
 
-// relay starts a relay for feeds, and returns how to stop it.
+// relay starts a relay for feeds and returns a function that stops it.
 func (p *place) relay(feeds ...string) (stop func()) {
 	p.t.Helper()
 	cmd := exec.Command(built.Program(p.t, "cmd/postrider"), "relay", "--config", p.config, "--feed", strings.Join(feeds, ","))
@@ -146,7 +146,7 @@ func (p *place) relay(feeds ...string) (stop func()) {
 	return stop
 }
 
-// enqueue commits messages of as many keys, which feeds have to send from here.
+// enqueue commits messages, each with its own key, which feeds must send from this place.
 func (p *place) enqueue(n int, feeds ...string) []string {
 	p.t.Helper()
 	conn, err := pgx.Connect(p.t.Context(), p.dsn)
@@ -166,14 +166,15 @@ func (p *place) enqueue(n int, feeds ...string) []string {
 	return ids
 }
 
-// expects says that messages have to be sent from here.
+// expects records that messages must be sent from this place.
 func (p *place) expects(ids []string, feeds ...string) {
 	for _, feed := range feeds {
 		p.expect[feed] = append(p.expect[feed], ids...)
 	}
 }
 
-// mustSend waits until all that is expected has been sent from here, and holds that it was sent once, and nothing else.
+// mustSend waits until everything expected has been sent from this place, and checks that it was
+// sent once, and nothing else.
 func (p *place) mustSend() {
 	p.t.Helper()
 	for _, feed := range bothFeeds {
@@ -199,7 +200,7 @@ func (p *place) mustSend() {
 	}
 }
 
-// tries is how often the relay has asked for shards.
+// tries returns how often the relay has asked for shards.
 func (p *place) tries() (n int, err error) {
 	resp, err := http.Get("http://" + p.health + "/metrics")
 	if err != nil {
@@ -218,7 +219,8 @@ func (p *place) tries() (n int, err error) {
 	return n, nil
 }
 
-// mustWait holds that a relay here tries again and again and sends nothing, and says why, of which database, and what to type.
+// mustWait checks that a relay keeps trying, sends nothing, and reports the reason, the database,
+// and the command to run.
 func (p *place) mustWait() {
 	p.t.Helper()
 	waitFor(p.t, "the relay of "+p.name+" waits", func() error {
@@ -239,7 +241,7 @@ func (p *place) mustWait() {
 		}
 		return err
 	})
-	if p.home != "" { // the command would wait for another home only, and the relay asks for one
+	if p.home != "" { // the command would only wait for another home, and the relay asks for one
 		out, code := p.postrider("status")
 		if code != 1 || !strings.Contains(out, "relays pause") || !strings.Contains(out, "postrider rebase --dry-run") {
 			p.t.Errorf("%s: status ends with %d:\n%s", p.name, code, out)
@@ -248,7 +250,7 @@ func (p *place) mustWait() {
 	p.mustBeSilent()
 }
 
-// mustBeSilent holds that nothing was sent from here.
+// mustBeSilent checks that nothing was sent from this place.
 func (p *place) mustBeSilent() {
 	p.t.Helper()
 	for _, feed := range bothFeeds {
@@ -258,7 +260,8 @@ func (p *place) mustBeSilent() {
 	}
 }
 
-// rebase makes the place the home of its messages, which announces before what its relays then send.
+// rebase makes the place the home of its messages, and first checks the announcement of what its
+// relays then send.
 func (p *place) rebase() {
 	p.t.Helper()
 	want := map[string]int{}
@@ -306,7 +309,7 @@ func getJSON(url string, value any) error {
 	return json.NewDecoder(resp.Body).Decode(value)
 }
 
-// waitFor asks until there is no error, for at most half a minute.
+// waitFor polls ask until it returns no error, for at most half a minute.
 func waitFor(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)

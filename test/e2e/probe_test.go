@@ -13,11 +13,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// patience is how long a producer may wait for a lock, or twice as long as the server takes to empty a table of nobody else, if its
-// disk is slower than that. The server fails the one who waits for longer than a second.
-const patience = 50 * time.Millisecond
+// maxWait is how long a producer may wait for a lock. On a slow disk the limit is twice the time
+// that the server takes to truncate a private table. The server fails a producer that waits longer
+// than a second.
+const maxWait = 50 * time.Millisecond
 
-// probes are producers with little patience, who also tell how long they had to wait.
+// probes are producers that measure how long they wait for locks.
 type probes struct {
 	s       *scene
 	pool    *pgxpool.Pool
@@ -28,18 +29,19 @@ type probes struct {
 	mu      sync.Mutex
 	n, late int
 	slowest time.Duration // insert
-	waits   int           // for locks, for longer than a millisecond
-	longest time.Duration // of them
-	bare    time.Duration // the slowest TRUNCATE of another table, beside
+	waits   int           // for locks, longer than a millisecond
+	longest time.Duration // of these waits
+	bare    time.Duration // the slowest TRUNCATE of a private table
 }
 
-// probe starts producers. One writes all the time, so that some of its transactions begin with the turn of a slot; those
-// of the others last so long that they write to a slot that is about to be emptied.
+// probe starts producers. One writes all the time, so that some of its transactions begin at the
+// rotation of a slot; those of the others last so long that they write to a slot that is about to
+// be emptied.
 func (s *scene) probe() *probes {
 	s.t.Helper()
 	p := &probes{s: s, done: make(chan struct{})}
 	p.connect()
-	s.t.Cleanup(p.stop) // a test that has failed does not come to it
+	s.t.Cleanup(p.stop) // in case the test fails first
 	p.running.Go(func() {
 		for p.pause(2 * time.Millisecond) {
 			p.write("probe", 0)
@@ -56,7 +58,7 @@ func (s *scene) probe() *probes {
 	return p
 }
 
-// connect makes the server report every wait for a lock that takes longer than the deadlock time-out, when it is over.
+// connect makes the server report every lock wait longer than deadlock_timeout, when it ends.
 func (p *probes) connect() {
 	p.s.t.Helper()
 	config, err := pgxpool.ParseConfig(p.s.dsn)
@@ -96,7 +98,7 @@ func (p *probes) heard(notice string) {
 func (p *probes) write(key string, age time.Duration) {
 	var took time.Duration
 	err := pgx.BeginFunc(p.s.t.Context(), p.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(p.s.t.Context(), "SELECT 1", pgx.QueryExecModeExec); err != nil { // so that it has begun
+		if _, err := tx.Exec(p.s.t.Context(), "SELECT 1", pgx.QueryExecModeExec); err != nil { // so that the transaction has begun
 			return err
 		}
 		p.pause(age)
@@ -117,7 +119,7 @@ func (p *probes) write(key string, age time.Duration) {
 	p.slowest = max(p.slowest, took)
 }
 
-// empty empties a table of its own now and then, to know how long the server takes for that.
+// empty truncates a private table now and then, to measure how long the server takes.
 func (p *probes) empty() {
 	table := pgx.Identifier{p.s.cfg.Schema, "emptied"}.Sanitize()
 	do := func(sql string) {
@@ -138,12 +140,12 @@ func (p *probes) empty() {
 	do("DROP TABLE " + table)
 }
 
-// judge holds that nobody had to wait for long.
-func (p *probes) judge() {
+// check fails if a producer waited too long.
+func (p *probes) check() {
 	p.s.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if most := max(patience, 2*p.bare); p.longest > most {
+	if most := max(maxWait, 2*p.bare); p.longest > most {
 		p.s.t.Errorf("a producer waited %s for a lock, want at most %s", p.longest, most)
 	}
 }

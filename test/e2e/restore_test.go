@@ -17,9 +17,9 @@ import (
 	"github.com/postrider/postrider/test/proof/history"
 )
 
-// TestRestore moves a database to another cluster in the middle of a run. There the relay pauses and says why. After a
-// rebase everything arrives that the ledger had not settled when the copy was taken, and what was written before the
-// rebase; nothing arrives that it had settled.
+// TestRestore moves a database to another cluster in the middle of a run. The relay then pauses and
+// reports why. After a rebase everything arrives that was not settled in the ledger when the copy
+// was taken, and everything written before the rebase; nothing that was settled arrives.
 func TestRestore(t *testing.T) {
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
 	t.Parallel()
@@ -99,8 +99,8 @@ func testRestore(t *testing.T, from, to string, move func(*scene, string)) {
 		common(busyAgain.arrivals.all(), before), common(busyAgain.arrivals.all(), arrivals.all())-common(busyAgain.arrivals.all(), before))
 }
 
-// TestClone copies a database within its cluster, where even the transaction IDs go on: nobody but the database's own ID
-// tells that it is a copy.
+// TestClone copies a database within its cluster, where even the transaction IDs continue: only the
+// database's OID shows that it is a copy.
 func TestClone(t *testing.T) {
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
 	t.Parallel()
@@ -134,7 +134,8 @@ func TestClone(t *testing.T) {
 	})
 }
 
-// writeBeforeRebase commits messages while the database is still foreign, some of them in subtransactions.
+// writeBeforeRebase commits messages while the relay still treats the database as foreign, some of
+// them in subtransactions.
 func (s *scene) writeBeforeRebase() []postrider.ID {
 	s.t.Helper()
 	ids, err := s.commit("new1", "new2")
@@ -154,7 +155,7 @@ func (s *scene) writeBeforeRebase() []postrider.ID {
 	return ids
 }
 
-// mustBePaused holds that relays try, send nothing, and say why and what to do.
+// mustBePaused checks that relays try, send nothing, and report the reason and the remedy.
 func (s *scene) mustBePaused(carriers ...*carrier) {
 	s.t.Helper()
 	for _, c := range carriers {
@@ -169,8 +170,8 @@ func (s *scene) mustBePaused(carriers ...*carrier) {
 	}
 }
 
-// mustContinue holds that what the old relay had sent, as far as it is in this database, and then the new one, together
-// are everything, in order.
+// mustContinue checks that what the old relay had sent, as far as it is in this database, and then
+// the new one, together are complete and in order.
 func (s *scene) mustContinue(sent []history.Delivery, c *carrier) {
 	s.t.Helper()
 	known := s.facts()

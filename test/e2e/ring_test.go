@@ -18,9 +18,9 @@ const (
 	ringTurn   = ringSlots * ringPeriod
 )
 
-// TestRing turns the ring quickly, under load, while one of two feeds is away for more than a whole turn, again and
-// again. Nothing is lost: slots that the feed has not passed are kept. When it has caught up they are emptied again, and
-// all the while no producer waits for a lock.
+// TestRing rotates the ring quickly, under load, while one of two feeds is repeatedly stopped for
+// more than a full rotation. No message is lost: slots that the feed has not passed are kept, and
+// emptied again when it has caught up. Meanwhile no producer waits for a lock.
 func TestRing(t *testing.T) {
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
 	t.Parallel()
@@ -58,7 +58,7 @@ func testRing(t *testing.T, dsn string) {
 	}
 	writers.Stop()
 	probes.stop()
-	probes.judge()
+	probes.check()
 	if n := writers.Errors(); n > 0 {
 		t.Errorf("%d transactions failed", n)
 	}
@@ -77,17 +77,17 @@ func testRing(t *testing.T, dsn string) {
 	}
 }
 
-// mustHappen waits for what must be the case within five turns. It asks seldom: each look at the log locks every slot for a
-// moment, and would keep the relays from emptying them.
+// mustHappen waits for a condition that must hold within five rotations. It polls rarely: each read
+// of the log locks every slot for a moment, and would keep the relays from emptying them.
 func (s *scene) mustHappen(what string, yes func() bool) {
 	s.t.Helper()
-	const patience = 2 * time.Minute // many processes share the machine
-	end := time.Now().Add(patience)
+	const timeout = 2 * time.Minute // many processes share the machine
+	end := time.Now().Add(timeout)
 	tick := time.NewTicker(ringPeriod / 4)
 	defer tick.Stop()
 	for !yes() {
 		if time.Now().After(end) {
-			s.t.Fatalf("not within %s: %s", patience, what)
+			s.t.Fatalf("not within %s: %s", timeout, what)
 		}
 		<-tick.C
 	}
@@ -97,8 +97,8 @@ func (s *scene) rows() (n int) { s.ask("SELECT count(*) FROM @.messages", &n); r
 
 func (s *scene) committed() (n int) { s.ask("SELECT count(*) FROM @.facts", &n); return n }
 
-// oldest returns the age of the oldest message in the log, or 0 when that is empty. It must be quick: while it reads, no
-// slot can be emptied.
+// oldest returns the age of the oldest message in the log, or 0 if the log is empty. It must be
+// quick: while it reads, no slot can be emptied.
 func (s *scene) oldest() time.Duration {
 	var seconds float64
 	s.ask(`SELECT coalesce((SELECT date_part('epoch', clock_timestamp() - created_at)

@@ -14,8 +14,8 @@ import (
 	"github.com/postrider/postrider/test/proof/history"
 )
 
-// TestShardsChange changes the number of shards, and the ring, under full load, again and again, while relays are killed and paused: nothing
-// is lost, invented or out of order.
+// TestShardsChange repeatedly changes the number of shards, and the ring, under full load, while
+// relays are killed and suspended. No message is lost, invented or reordered.
 func TestShardsChange(t *testing.T) {
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
 	t.Parallel()
@@ -24,7 +24,8 @@ func TestShardsChange(t *testing.T) {
 	})
 }
 
-// TestShardsChangeSoon does the same with relays that live, and holds how long keys wait for it.
+// TestShardsChangeSoon does the same with relays that are not killed, and limits how long keys wait
+// for a change.
 func TestShardsChangeSoon(t *testing.T) {
 	need.Alone(t, "measures how long keys wait")
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -92,7 +93,7 @@ func testShardsChange(t *testing.T, dsn string, trouble bool, few, many int64) (
 	return longest
 }
 
-// TestShardsChangeCrash kills the server in the middle of changes of shards and of the ring, under load.
+// TestShardsChangeCrash kills the server during changes of shards and of the ring, under load.
 func TestShardsChangeCrash(t *testing.T) {
 	need.Long(t, "crashes servers a dozen times")
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
@@ -126,7 +127,7 @@ func testShardsChangeCrash(t *testing.T, server, dsn string) {
 		begun := make(chan struct{})
 		go func() {
 			defer close(begun)
-			_, _ = change() // the server may die of it
+			_, _ = change() // may fail when the server is killed
 		}()
 		time.Sleep(rand.N(300 * time.Millisecond))
 		s.services("kill", server)
@@ -149,7 +150,7 @@ func testShardsChangeCrash(t *testing.T, server, dsn string) {
 	}
 }
 
-// operators are what changes shards and the ring.
+// operators returns what changes shards and the ring.
 func (s *scene) operators() (*postgres.Admin, *postgres.Migrator) {
 	s.t.Helper()
 	migrator, err := s.db.Migrator(postgres.Layout{})

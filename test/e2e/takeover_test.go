@@ -16,7 +16,8 @@ import (
 // steady is a load without long pauses.
 var steady = history.Plan{Writers: 8, Keys: 200, Pause: 5 * time.Millisecond, Pauses: 0.3, Bulk: 6}
 
-// TestTakeOver holds that the shards of a killed relay are served by another within its lease and two seconds.
+// TestTakeOver checks that another relay takes over the shards of a killed one within its lease and
+// two seconds.
 func TestTakeOver(t *testing.T) {
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
 	t.Parallel()
@@ -24,20 +25,21 @@ func TestTakeOver(t *testing.T) {
 		s := newScene(t, dsn, postgres.Layout{})
 		const lease = 3 * time.Second
 		relays := s.relays(fleet.Config{Lease: lease}, 2)
-		s.awaitHolders(2)
+		s.awaitOwners(2)
 		writers := s.write(steady)
 		relays.Kill(0)
-		took, ok := s.eventually(lease+2*time.Second, func() bool { return s.holders()[relays.Name(1)] == 8 })
+		took, ok := s.eventually(lease+2*time.Second, func() bool { return s.owners()[relays.Name(1)] == 8 })
 		t.Logf("taken over %s after the kill", took.Round(10*time.Millisecond))
 		if !ok {
-			t.Errorf("shards are held by %v", s.holders())
+			t.Errorf("shards are held by %v", s.owners())
 		}
 		writers.Stop()
 		s.mustBeClean(s.settle(20*time.Second), relays)
 	})
 }
 
-// TestPausedRelay holds that a relay that slept past its lease finds itself replaced and moves nothing.
+// TestPausedRelay checks that a relay that was suspended past its lease is fenced and changes
+// nothing.
 func TestPausedRelay(t *testing.T) {
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
 	t.Parallel()
@@ -45,13 +47,14 @@ func TestPausedRelay(t *testing.T) {
 		s := newScene(t, dsn, postgres.Layout{})
 		const lease = time.Second
 		relays := s.relays(fleet.Config{Lease: lease, Slow: 3 * time.Millisecond}, 2)
-		s.awaitHolders(2)
+		s.awaitOwners(2)
 		writers := s.write(steady)
 		for range 3 {
-			s.awaitHolders(2)
+			s.awaitOwners(2)
 			before := s.lastRow()
 			relays.Pause(0, 3*lease)
-			// From the moment another member has taken a shard until that one gives it up, the sleeper writes no row.
+			// After another member has taken a shard, and until it releases it, the suspended relay
+			// writes no row.
 			if n := s.rowsOutOfTurn(before); n > 0 {
 				t.Errorf("%d ledger rows were written by a relay that had been replaced", n)
 			}
@@ -61,7 +64,7 @@ func TestPausedRelay(t *testing.T) {
 	})
 }
 
-// TestRollingRestart holds that clean stops cause no duplicates.
+// TestRollingRestart checks that clean stops cause no duplicates.
 func TestRollingRestart(t *testing.T) {
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
 	t.Parallel()
@@ -72,14 +75,14 @@ func TestRollingRestart(t *testing.T) {
 		}
 		s := newScene(t, dsn, postgres.Layout{})
 		relays := s.relays(fleet.Config{Slow: 3 * time.Millisecond}, 3)
-		s.awaitHolders(3)
+		s.awaitOwners(3)
 		writers := s.write(steady)
 		for range cycles {
 			for place := range 3 {
 				relays.Stop(place)
 				relays.Restart(place)
 			}
-			s.awaitHolders(3)
+			s.awaitOwners(3)
 		}
 		writers.Stop()
 		verdict := s.settle(20 * time.Second)
@@ -103,8 +106,8 @@ func (s *scene) mustBeClean(verdict history.Verdict, relays *fleet.Fleet) {
 	}
 }
 
-// holders returns how many shards each relay holds, by its name.
-func (s *scene) holders() map[string]int {
+// owners returns how many shards each relay owns, by its name.
+func (s *scene) owners() map[string]int {
 	s.t.Helper()
 	rows, err := s.pool.Query(s.t.Context(), `
 		SELECT (SELECT m.name FROM `+s.cfg.Schema+`.members m WHERE m.member = c.member AND NOT m.gone LIMIT 1), count(*)
@@ -121,11 +124,11 @@ func (s *scene) holders() map[string]int {
 	return held
 }
 
-// awaitHolders waits until the shards are shared by so many relays, and fairly.
-func (s *scene) awaitHolders(relays int) {
+// awaitOwners waits until the shards are distributed evenly over the given number of relays.
+func (s *scene) awaitOwners(relays int) {
 	s.t.Helper()
 	_, ok := s.eventually(30*time.Second, func() bool {
-		held := s.holders()
+		held := s.owners()
 		total := 0
 		for _, n := range held {
 			if n > (8+relays-1)/relays {
@@ -136,7 +139,7 @@ func (s *scene) awaitHolders(relays int) {
 		return len(held) == relays && total == 8
 	})
 	if !ok {
-		s.t.Fatalf("8 shards are not shared by %d relays: %v", relays, s.holders())
+		s.t.Fatalf("8 shards are not shared by %d relays: %v", relays, s.owners())
 	}
 }
 
@@ -150,8 +153,8 @@ func (s *scene) lastRow() (at time.Time) {
 	return at
 }
 
-// rowsOutOfTurn counts ledger rows since a time that follow another member's row without that having been released or
-// having run out.
+// rowsOutOfTurn counts ledger rows since a time that follow another member's row whose lease was
+// neither released nor expired.
 func (s *scene) rowsOutOfTurn(since time.Time) (n int) {
 	s.t.Helper()
 	err := s.pool.QueryRow(s.t.Context(), `

@@ -7,8 +7,9 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestUpgrade upgrades a server in place. The new one has another identifier, so relays wait although nothing is doubtful; after the rebase that
-// the upgrade's page announces, what the old one had not sent is sent, once.
+// TestUpgrade upgrades a server in place. The new server has another system identifier, so relays
+// wait although nothing is in doubt. After the rebase that the page about upgrades describes,
+// messages that the old server had not sent are sent once.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	bin := need.Env(t, "POSTRIDER_TEST_PGUPGRADE", "postgres15 && dev/services install pgupgrade")

@@ -24,9 +24,11 @@ import (
 	"github.com/postrider/postrider/test/proof/planted"
 )
 
-// TestVersions holds that programs and tables one version apart work together, in both directions and under load: relays of two programs are
-// restarted at random while the tables go from one version to the next, back, and to a third that needs the newer program. Nothing is lost,
-// made up, out of order or sent twice, no process ends by itself, and a program that is too old says which database waits for a newer one.
+// TestVersions checks that programs and tables one version apart work together, in both directions
+// and under load. Relays of two programs are restarted at random while the tables are migrated to
+// the next version, back, and to a third that needs the newer program. No message is lost,
+// invented, reordered or sent twice, no process ends by itself, and a program that is too old
+// reports which database needs a newer one.
 func TestVersions(t *testing.T) {
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
 	programs := [2]string{built.Program(t, "cmd/postrider"), nextRelease(t)}
@@ -43,18 +45,18 @@ func TestVersions(t *testing.T) {
 			restarts = 60
 		}
 
-		v.restart(restarts) // both programs, tables of the older
+		v.restart(restarts) // both programs, older tables
 		v.run(theNext, "migrate", "up")
-		v.restart(restarts) // both programs, tables of the newer
+		v.restart(restarts) // both programs, newer tables
 		v.run(thisRelease, "migrate", "up")
-		v.mustHave(2, 2) // an older program takes nothing back
+		v.mustHave(2, 2) // an older program migrates nothing back
 		v.run(theNext, "migrate", "down", "--to", "1", "--yes")
 		v.run(thisRelease, "migrate", "up")
 		v.mustHave(1, 1)
 		v.restart(restarts)
 		v.run(theNext, "migrate", "up")
 
-		// A version that takes away what the older program needs.
+		// A version that removes what the older program needs.
 		v.exec("INSERT INTO @.migrations (version, needs) VALUES (3, 2)")
 		v.stop(0)
 		waits := v.start(thisRelease)
@@ -91,7 +93,8 @@ const (
 	theNext
 )
 
-// nextRelease builds the program that follows this one: its tables have a column more, and its functions write it.
+// nextRelease builds the next version of the program: its tables have one more column, which its
+// functions write.
 func nextRelease(t *testing.T) string {
 	t.Helper()
 	root, folder := "../..", t.TempDir()
@@ -168,7 +171,8 @@ func (v *versions) writeConfig() {
 	}
 }
 
-// start starts a relay that appends to the file of all: the order of its lines is the order of deliveries.
+// start starts a relay that appends to the common file: the order of its lines is the order of
+// deliveries.
 func (v *versions) start(program int) *daemon {
 	v.t.Helper()
 	v.started++
@@ -191,12 +195,12 @@ func (v *versions) start(program int) *daemon {
 	}
 	go func() {
 		defer close(d.ended)
-		_ = d.Wait() // how it has ended is asked of its state
+		_ = d.Wait() // its state is checked later
 	}()
 	return d
 }
 
-// stop lets the relay at a place finish. It must not have ended before.
+// stop stops the relay at a place cleanly. It must not have ended before.
 func (v *versions) stop(place int) {
 	v.t.Helper()
 	d := v.relays[place]
@@ -214,7 +218,7 @@ func (v *versions) stop(place int) {
 	}
 }
 
-// restart replaces relays at random, each by either program in turn, and waits until they carry.
+// restart restarts relays at random, with the two programs in turn, and waits until they deliver.
 func (v *versions) restart(times int) {
 	v.t.Helper()
 	for n := range times {
@@ -229,7 +233,7 @@ func (v *versions) restart(times int) {
 func (v *versions) awaitHolder(d *daemon) {
 	v.t.Helper()
 	v.tryEventually(func() error {
-		if held := v.holders(); held[d.name] == 0 {
+		if held := v.owners(); held[d.name] == 0 {
 			return fmt.Errorf("%s holds no shard: %v\n%s", d.name, held, d.log(v.t))
 		}
 		return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// TestCanary: canaries come through every shard and reach no destination; when the relay stops, the newest grows old.
+// TestCanary checks that canaries pass through every shard and reach no destination, and that the
+// newest one ages when the relay stops.
 func TestCanary(t *testing.T) {
 	s := newScene(t, newest(t), postgres.Layout{})
 	b := &counter{seen: make(map[postrider.ID]int)}

@@ -1,3 +1,3 @@
-// Package failures tests what becomes of messages that fail, at full size and on real servers: nothing is lost, only their
-// own keys wait, and operators can put everything right.
+// Package failures tests failing messages at full size on real servers: no message is lost, a
+// failing message blocks only its own key, and operators can repair everything.
 package failures

@@ -18,7 +18,7 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// pick returns the size of a test: small where every change is checked, large in the long run.
+// pick returns the size of a test: small for every change, large for the long tier.
 func pick[T any](small, large T) T {
 	if need.IsLong() {
 		return large
@@ -26,14 +26,14 @@ func pick[T any](small, large T) T {
 	return small
 }
 
-// numbered returns a message that says which of its key it is.
+// numbered returns a message with its number within its key.
 func numbered(topic, key string, n int) postrider.Message {
 	m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: key}, fmt.Appendf(nil, "%s %d", key, n))
 	m.Topic = topic
 	return m
 }
 
-// enqueueAll writes many messages, some hundreds in a transaction.
+// enqueueAll enqueues many messages, some hundreds per transaction.
 func (s *scene) enqueueAll(msgs []postrider.Message) {
 	s.t.Helper()
 	for part := range slices.Chunk(msgs, 500) {
@@ -41,7 +41,7 @@ func (s *scene) enqueueAll(msgs []postrider.Message) {
 	}
 }
 
-// arrivals is what has come in of numbered messages.
+// arrivals records numbered messages that have arrived.
 type arrivals struct {
 	mu       sync.Mutex
 	got      map[string][]int // by key, in the order of their first arrival
@@ -50,10 +50,10 @@ type arrivals struct {
 	repeated int
 }
 
-// add takes in the payload of a message.
+// add records the payload of a message.
 func (a *arrivals) add(payload []byte) {
 	now := time.Now()
-	payload, _, _ = bytes.Cut(payload, []byte("\n")) // what follows makes it large
+	payload, _, _ = bytes.Cut(payload, []byte("\n")) // the rest is padding
 	var key string
 	var n int
 	if _, err := fmt.Sscan(string(payload), &key, &n); err != nil {
@@ -79,7 +79,7 @@ func (a *arrivals) count() (distinct, repeated int) {
 	return a.distinct, a.repeated
 }
 
-// checkOrder fails where a first arrival came after a later one of its key.
+// checkOrder fails if the first arrivals of a key are out of order.
 func (a *arrivals) checkOrder(t *testing.T) {
 	t.Helper()
 	a.mu.Lock()
@@ -91,11 +91,11 @@ func (a *arrivals) checkOrder(t *testing.T) {
 	}
 }
 
-// endpoint is an HTTP server that takes in messages, unless status says that it refuses them.
+// endpoint is an HTTP server that accepts messages, unless status says otherwise.
 type endpoint struct {
 	*httptest.Server
 	arrivals
-	status func(name, body string) int // nil, or 0: it takes them in
+	status func(name, body string) int // nil, or 0: accepted
 }
 
 func newEndpoint(t *testing.T, status func(name, body string) int) *endpoint {
@@ -109,7 +109,7 @@ func newEndpoint(t *testing.T, status func(name, body string) int) *endpoint {
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the sender has gone
+		return // the client has disconnected
 	}
 	status := 0
 	if e.status != nil {
@@ -137,7 +137,7 @@ func sender(t *testing.T, url string) postrider.Publisher {
 	return p
 }
 
-// numbers returns what has come of a key.
+// numbers returns the numbers that have arrived for a key.
 func (a *arrivals) numbers(key string) []int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -24,13 +24,14 @@ import (
 	"github.com/postrider/postrider/test/said"
 )
 
-// TestMemory carries large messages with the relay's own process: all arrive, and the process never has more memory than it may.
+// TestMemory delivers large messages with a relay process. All arrive, and the process never
+// exceeds its memory limit.
 func TestMemory(t *testing.T) {
 	need.Alone(t, "uses much of the disk")
 	for _, c := range []struct {
 		messages, bytes int
 		limit           int // MiB
-		link            int // bytes a second between the relay and its database; 0: as fast as it is
+		link            int // bytes per second between the relay and its database; 0: unlimited
 	}{
 		{pick(600, 12_000), 100 << 10, pick(128, 256), 0},
 		{pick(60, 4000), 1_000_000, pick(128, 256), 0},
@@ -86,8 +87,8 @@ type process struct {
 	most int // MiB
 }
 
-// process starts the program in a control group that may have so many MiB. Where there can be none, it collects garbage as it would
-// in one.
+// process starts the program in a control group limited to the given MiB. Without control groups,
+// it sets the garbage collector as it would be in one.
 func (s *scene) process(dsn string, limit int, args ...string) *process {
 	s.t.Helper()
 	args = append([]string{built.Program(s.t, "cmd/postrider")}, append(args, "--schema", s.cfg.Schema)...)
@@ -119,7 +120,8 @@ func (s *scene) process(dsn string, limit int, args ...string) *process {
 	return p
 }
 
-// newGroup makes a control group for the test, of either version. It returns an empty text if that is not allowed.
+// newGroup creates a control group for the test, of either version. It returns "" if that is not
+// permitted.
 func newGroup(t *testing.T, limit int) string {
 	for _, c := range []struct{ folder, file string }{
 		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"}, {"/sys/fs/cgroup", "memory.max"},
@@ -140,8 +142,9 @@ func newGroup(t *testing.T, limit int) string {
 	return ""
 }
 
-// sample notes how much memory the process has, until it ends. It leaves out the pages of the program's file: they are the machine's cache, and how many of them are mapped depends on how the
-// file was written, twice as many after a build as after a copy.
+// sample records the memory of the process until it ends. It excludes the pages of the program's
+// file: they belong to the page cache, and how many are mapped depends on how the file was written
+// (twice as many after a build as after a copy).
 func (p *process) sample() {
 	for {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -155,7 +158,7 @@ func (p *process) sample() {
 	}
 }
 
-// figure returns a line of a process's status, in MiB; 0 if it is not there.
+// figure returns a line of a process's status, in MiB, or 0 if it is missing.
 func figure(status []byte, name string) int {
 	_, rest, ok := strings.Cut(string(status), name)
 	if !ok {
@@ -165,14 +168,15 @@ func figure(status []byte, name string) int {
 	return kib >> 10
 }
 
-// peak returns the most memory that the process has had, in MiB.
+// peak returns the largest amount of memory that the process has used, in MiB.
 func (p *process) peak() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.most
 }
 
-// throttle returns the address of a server behind a link that carries so many bytes a second from it, in all connections.
+// throttle returns the address of a proxy to a server that limits the bytes per second from it,
+// over all connections.
 func throttle(t *testing.T, dsn string, rate int) string {
 	t.Helper()
 	address, err := url.Parse(dsn)
@@ -218,11 +222,11 @@ func throttle(t *testing.T, dsn string, rate int) string {
 	return address.String()
 }
 
-// line is a link with a rate.
+// line is a link with a limited rate.
 type line struct {
 	rate int
 	mu   sync.Mutex
-	free time.Time // when it has carried all that was given to it
+	free time.Time // when it has transmitted everything so far
 }
 
 func (l *line) wait(n int) {

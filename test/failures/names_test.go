@@ -41,7 +41,7 @@ import (
 // server is a real broker.
 type server struct {
 	driver  string
-	service string // of dev/services
+	service string // name in dev/services
 	values  map[string]string
 }
 
@@ -53,7 +53,7 @@ var (
 	pulsarServer = server{driver: "pulsar", service: "pulsar"}
 )
 
-// address returns where the server is, without a scheme.
+// address returns the address of the server, without a scheme.
 func (b server) address(t *testing.T) string {
 	t.Helper()
 	address := need.Env(t, "POSTRIDER_TEST_"+strings.ToUpper(b.driver), b.service)
@@ -81,7 +81,7 @@ func newName() string {
 	return fmt.Sprintf("failures-%d-%d-%d", os.Getpid(), time.Now().UnixMilli(), lastName.Add(1))
 }
 
-// create makes a queue, stream or topic, which is removed when the test ends.
+// create creates a queue, stream or topic, which is removed when the test ends.
 func (b server) create(t *testing.T, name string) string {
 	t.Helper()
 	d, settings := b.settings(t, nil)
@@ -153,7 +153,7 @@ func (b server) publisher(t *testing.T) postrider.Publisher {
 	return p
 }
 
-// receive takes in what comes by a name until the test ends.
+// receive receives everything sent to a name until the test ends.
 func (b server) receive(t *testing.T, name string) *arrivals {
 	t.Helper()
 	d, settings := b.settings(t, map[string]string{"name": name, "group": "failures", "in_flight": "256"})
@@ -182,10 +182,10 @@ func (b server) receive(t *testing.T, name string) *arrivals {
 	return a
 }
 
-// down is a way in which one name of a broker accepts nothing, while others do.
+// down is a way in which one name of a broker accepts nothing while others do.
 type down struct {
 	server
-	// begin makes such a name, and returns how it is put right.
+	// begin creates such a name, and returns a function that repairs it.
 	begin func(t *testing.T, b server) (name string, heal func())
 }
 
@@ -202,13 +202,13 @@ var downs = map[string]down{
 	"Pulsar topic ended":          {pulsarServer, endedTopic},
 }
 
-// missing is a name that nobody has made yet.
+// missing returns a name that does not exist yet.
 func missing(t *testing.T, b server) (string, func()) {
 	name := newName()
 	return name, func() { b.create(t, name) }
 }
 
-// fullQueue is full by its bytes, so that it has room for all once it is purged.
+// fullQueue is full by bytes, so that it has room for everything once it is purged.
 func fullQueue(t *testing.T, b server) (string, func()) {
 	t.Helper()
 	conn, err := amqp.Dial("amqp://" + b.address(t))
@@ -336,7 +336,7 @@ func wrongKind(t *testing.T, b server) (string, func()) {
 	return name, func() { c.Del(t.Context(), name) }
 }
 
-// administer calls Pulsar's administration.
+// administer calls Pulsar's admin API.
 func administer(t *testing.T, method, path, body string) {
 	t.Helper()
 	address := need.Env(t, "POSTRIDER_TEST_PULSAR_HTTP", "pulsar") + "/admin/v2/" + path
@@ -368,7 +368,7 @@ func makeNamespace(t *testing.T, namespace string) {
 	t.Cleanup(func() { administer(t, http.MethodDelete, "persistent/"+namespace+"/x?force=true", "") })
 }
 
-// missingTopic is in a namespace where topics do not come into being by themselves.
+// missingTopic is in a namespace without automatic topic creation.
 func missingTopic(t *testing.T, _ server) (string, func()) {
 	t.Helper()
 	namespace := "public/" + newName()
@@ -377,7 +377,7 @@ func missingTopic(t *testing.T, _ server) (string, func()) {
 	return namespace + "/x", func() { administer(t, http.MethodPut, "persistent/"+namespace+"/x", "") }
 }
 
-// endedTopic accepts nothing until it is made anew.
+// endedTopic is terminated: it accepts nothing until it is created again.
 func endedTopic(t *testing.T, b server) (string, func()) {
 	t.Helper()
 	name := b.create(t, newName())
@@ -385,8 +385,9 @@ func endedTopic(t *testing.T, b server) (string, func()) {
 	return name, func() { administer(t, http.MethodDelete, "persistent/public/default/"+name+"?force=true", "") }
 }
 
-// TestNameDown: a name of a real broker accepts nothing. What goes to another one arrives, nothing is dead, the cause is in the
-// database, and when the name is put right its messages follow, in order per key and once.
+// TestNameDown tests a name of a real broker that accepts nothing. Messages to another name arrive,
+// none becomes a dead letter, and the database has the cause. When the name is repaired, its
+// messages follow, in order per key and exactly once.
 func TestNameDown(t *testing.T) {
 	t.Parallel()
 	for _, what := range slices.Sorted(maps.Keys(downs)) {
@@ -401,7 +402,8 @@ func TestNameDown(t *testing.T) {
 	}
 }
 
-// nameDown sends messages to two names, one in share of them to the bad one, and returns how long those to the good one took.
+// nameDown sends messages to two names, one in share of them to the bad one, and returns how long
+// those to the good one took.
 func (s *scene) nameDown(b server, good, bad string, share, all int, heal func()) time.Duration {
 	t := s.t
 	t.Helper()
@@ -452,8 +454,8 @@ func (s *scene) nameDown(b server, good, bad string, share, all int, heal func()
 	return took
 }
 
-// TestOutOfMemory: a Redis without memory refuses everything. Nothing is dead or sent twice, the cause is in the database, and all
-// arrive in order once there is room.
+// TestOutOfMemory tests a Redis without memory, which rejects everything. No message becomes a dead
+// letter or is sent twice, the database has the cause, and all arrive in order once there is room.
 func TestOutOfMemory(t *testing.T) {
 	need.Own(t, "redis@crash")
 	b := redisServer
@@ -478,7 +480,7 @@ func TestOutOfMemory(t *testing.T) {
 		all, err := s.admin.Problems(t.Context(), "default")
 		return err == nil && slices.ContainsFunc(all, func(p feeds.Problem) bool { return strings.Contains(p.Cause, "OOM") })
 	})
-	time.Sleep(pick(2*time.Second, 20*time.Second)) // for as long as it would take them to die
+	time.Sleep(pick(2*time.Second, 20*time.Second)) // long enough for messages to use up their attempts
 	if counts := s.count(); counts[feeds.StatusDead] > 0 {
 		t.Errorf("deferred are %v, want none dead", counts)
 	}
@@ -491,7 +493,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// problem returns what the database says of a name; nil if nothing.
+// problem returns what the database records about a name, or nil.
 func (s *scene) problem(name string) *feeds.Problem {
 	s.t.Helper()
 	all, err := s.admin.Problems(s.t.Context(), "default")
@@ -506,7 +508,7 @@ func (s *scene) problem(name string) *feeds.Problem {
 	return nil
 }
 
-// TestFullQueue: beside a queue that is full, messages to another one take at most half as long again as when both are well.
+// TestFullQueue checks that a full queue slows messages to another one by at most half.
 func TestFullQueue(t *testing.T) {
 	need.Alone(t, "measures how long messages take")
 	all := pick(4000, 100_000)
@@ -526,7 +528,8 @@ func TestFullQueue(t *testing.T) {
 	}
 }
 
-// bothUp sends messages to two names, one in share of them to the second, and returns how long those to the first took.
+// bothUp sends messages to two names, one in share of them to the second, and returns how long
+// those to the first took.
 func (s *scene) bothUp(b server, first, second string, share, all int) time.Duration {
 	s.t.Helper()
 	var msgs []postrider.Message

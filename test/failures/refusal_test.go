@@ -21,8 +21,8 @@ import (
 	"github.com/postrider/postrider/test/built"
 )
 
-// postrider runs a command of the program on the scene's database and returns what it prints. A command that finds something to
-// look after ends with 1, which is no mistake.
+// postrider runs a command of the program on the scene's database and returns its output. A command
+// that finds a problem exits with 1, which is not an error here.
 func (s *scene) postrider(args ...string) []byte {
 	s.t.Helper()
 	cmd := exec.Command(built.Program(s.t, "cmd/postrider"), append(args, "--schema", s.cfg.Schema)...)
@@ -38,8 +38,9 @@ func (s *scene) postrider(args ...string) []byte {
 	return out
 }
 
-// TestAllNotFound: for a while an ingress answers 404 to everything. Nothing is dead, the cause is in the database within seconds,
-// though the relay is part of another program, and afterwards all arrive in order.
+// TestAllNotFound simulates an ingress that answers 404 to everything for a while. No message
+// becomes a dead letter, the database has the cause within seconds, though the relay runs in
+// another program, and afterwards all messages arrive in order.
 func TestAllNotFound(t *testing.T) {
 	t.Parallel()
 	built.Program(t, "cmd/postrider")
@@ -89,7 +90,7 @@ func TestAllNotFound(t *testing.T) {
 	}
 }
 
-// toldOf returns how long it takes until status names a cause.
+// toldOf returns how long it takes until status reports a cause.
 func (s *scene) toldOf(cause string) time.Duration {
 	began := time.Now()
 	for time.Since(began) < 30*time.Second && !s.says(cause) {
@@ -98,7 +99,8 @@ func (s *scene) toldOf(cause string) time.Duration {
 	return time.Since(began)
 }
 
-// says reports whether the program's status, and the database, name a cause for which a destination accepts nothing.
+// says reports whether status and the database report a cause for which a destination accepts
+// nothing.
 func (s *scene) says(cause string) bool {
 	problems, err := s.admin.Problems(s.t.Context(), "default")
 	if err != nil {
@@ -131,7 +133,8 @@ func (s *scene) says(cause string) bool {
 	return false
 }
 
-// TestRestartBehindFailing: each shard begins with a message that never succeeds. Clean restarts under load repeat nothing.
+// TestRestartBehindFailing begins each shard with a message that never succeeds. Clean restarts
+// under load cause no duplicates.
 func TestRestartBehindFailing(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -174,8 +177,9 @@ func TestRestartBehindFailing(t *testing.T) {
 	})
 }
 
-// TestHeldOverRestart: what is held for a name stays held over a restart of the relay, which begins with a probe and not with all
-// of them. An operator's commands work on it: parked is the first message of a key, the next one follows it.
+// TestHeldOverRestart checks that messages held for a name stay held over a restart of the relay,
+// which begins with a probe and not with all of them. Operator commands apply to held messages:
+// when the first message of a key is parked, the next one follows.
 func TestHeldOverRestart(t *testing.T) {
 	t.Parallel()
 	built.Program(t, "cmd/postrider")

@@ -21,9 +21,10 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// TestRefused writes 100,000 messages of 1,000 keys at a steady pace. For a while 1 % of all attempts are refused at
-// random, and one message of each of 10 keys for good; order is strict, and three relays are restarted at random. Healthy
-// keys lose no order and wait for nobody; the 10 keys are blocked, and go on in order when an operator has decided; nothing
+// TestRefused writes 100,000 messages of 1,000 keys at a steady rate. For a while 1 % of all
+// attempts are rejected at random, and one message of each of 10 keys permanently; order is strict,
+// and three relays are restarted at random. Healthy keys keep their order and do not wait for
+// others; the 10 keys are blocked, and continue in order after an operator's decision; no message
 // is lost.
 func TestRefused(t *testing.T) {
 	need.Alone(t, "measures how long messages take")
@@ -52,11 +53,11 @@ func TestRefused(t *testing.T) {
 		s.enqueue(msgs...)
 		w.committed(msgs)
 		if n == messages*3/4 {
-			w.calm()
+			w.settle()
 		}
 		time.Sleep(time.Until(start.Add(time.Duration(n) * time.Second / time.Duration(rate))))
 	}
-	w.calm()
+	w.settle()
 
 	perKey := messages / keys
 	s.eventually(time.Minute, "all but 10 keys are through, and these have a dead letter", func() bool {
@@ -110,7 +111,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("deferred are %v, %v; want the 5 that were skipped", counts, err)
 	}
 	entries, err := s.admin.Audit(t.Context(), "", 0, 100)
-	entries = slices.DeleteFunc(entries, func(e admin.Entry) bool { return e.Action == "feed add" }) // by the relay
+	entries = slices.DeleteFunc(entries, func(e admin.Entry) bool { return e.Action == "feed add" }) // the relay's own entry
 	if err != nil || len(entries) != 10 {
 		t.Errorf("%d records, %v; want 10", len(entries), err)
 	}
@@ -121,7 +122,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// restart runs one relay after another, each for a second or so.
+// restart runs one relay after another, each for about a second.
 func (s *scene) restart(pub postrider.Publisher, cfg relay.Config, over <-chan struct{}) {
 	for {
 		stop := s.start(pub, cfg)
@@ -135,7 +136,7 @@ func (s *scene) restart(pub postrider.Publisher, cfg relay.Config, over <-chan s
 	}
 }
 
-// witness knows what was enqueued and what arrived, by key. It is a publisher too.
+// witness records what was enqueued and what arrived, by key. It is also a publisher.
 type witness struct {
 	mu          sync.Mutex
 	sent        map[string][]time.Time // when each message was committed
@@ -147,7 +148,7 @@ type witness struct {
 
 var errPoison = postrider.Permanent(errors.New("the destination does not like poison"))
 
-// next returns the next message of a key. The first ten keys have a poisonous one.
+// next returns the next message of a key. The first ten keys have a message that always fails.
 func (w *witness) next(key, _ int) postrider.Message {
 	name := fmt.Sprintf("key-%04d", key)
 	w.mu.Lock()
@@ -173,7 +174,7 @@ func (w *witness) committed(msgs []postrider.Message) {
 	}
 }
 
-func (w *witness) calm() {
+func (w *witness) settle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.quiet = true
@@ -206,7 +207,7 @@ func (w *witness) Publish(_ context.Context, msgs []postrider.Message) []error {
 
 func (w *witness) Close() error { return nil }
 
-// keysWith returns how many keys have had a number of messages.
+// keysWith returns how many keys have received the given number of messages.
 func (w *witness) keysWith(n int) (keys int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,7 +219,8 @@ func (w *witness) keysWith(n int) (keys int) {
 	return keys
 }
 
-// delays returns the longest way of a message, of keys that were never refused and of those that were at times.
+// delays returns the longest delivery time for keys that were never rejected, and for those that
+// sometimes were.
 func (w *witness) delays(*scene) (healthy, refused time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,7 +240,7 @@ func (w *witness) delays(*scene) (healthy, refused time.Duration) {
 	return healthy, refused
 }
 
-// check holds the order of all first arrivals, and that nothing is missing but what was skipped.
+// check checks the order of all first arrivals, and that only skipped messages are missing.
 func (w *witness) check(t *testing.T, perKey int) {
 	t.Helper()
 	w.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// TestDeadLetters plants a million dead letters. Every way to list them answers at once; a replay of all holds its rate,
-// can be interrupted and goes on, and each is sent once.
+// TestDeadLetters creates a million dead letters. Every way to list them answers quickly; a replay
+// of all keeps to its rate, can be interrupted and resumed, and sends each once.
 func TestDeadLetters(t *testing.T) {
 	need.Alone(t, "measures how long commands take")
 	s := newScene(t, newest(t), postgres.Layout{})
@@ -103,7 +103,8 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
-// TestReplayOfTheLog sends delivered messages again, by filter and in order, and refuses what consumers have forgotten.
+// TestReplayOfTheLog sends delivered messages again, by filter and in order, and rejects a replay
+// of messages that inboxes have already forgotten.
 func TestReplayOfTheLog(t *testing.T) {
 	s := newScene(t, newest(t), postgres.Layout{})
 	w := &witness{sent: make(map[string][]time.Time), got: make(map[string][]int), refusedKeys: make(map[string]bool), quiet: true}
@@ -148,7 +149,7 @@ func TestReplayOfTheLog(t *testing.T) {
 	}
 }
 
-// TestRewind sets a feed back by 200,000 messages while another one goes on undisturbed.
+// TestRewind rewinds a feed by 200,000 messages while another one continues undisturbed.
 func TestRewind(t *testing.T) {
 	s := newScene(t, newest(t), postgres.Layout{})
 	n := 50_000
@@ -215,12 +216,12 @@ func (s *scene) pending() (n int) {
 	return n
 }
 
-// counter counts what arrives.
+// counter counts arriving messages.
 type counter struct {
 	mu   sync.Mutex
 	seen map[postrider.ID]int
 	all  int
-	next postrider.Publisher // if it is not nil
+	next postrider.Publisher // optional
 }
 
 func (c *counter) Publish(ctx context.Context, msgs []postrider.Message) []error {

@@ -18,7 +18,7 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// scene is one schema, with relays, and what arrives.
+// scene is a schema with relays, and a record of what arrives.
 type scene struct {
 	t     *testing.T
 	pool  *pgxpool.Pool
@@ -27,7 +27,7 @@ type scene struct {
 	admin *postgres.Admin
 }
 
-// quiet is for what is meant to fail.
+// quiet discards the logs of expected failures.
 var quiet = slog.New(slog.DiscardHandler)
 
 var ann = admin.By{Who: "ann@test", Why: "a test"}
@@ -44,10 +44,10 @@ func newScene(t *testing.T, dsn string, layout postgres.Layout) *scene {
 	return s
 }
 
-// newest returns a server to run a test of one version on.
+// newest returns the server for tests that need only one version.
 func newest(t *testing.T) string { return pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18") }
 
-// enqueue writes messages in one transaction.
+// enqueue enqueues messages in one transaction.
 func (s *scene) enqueue(msgs ...postrider.Message) {
 	s.t.Helper()
 	err := pgx.BeginFunc(s.t.Context(), s.pool, func(tx pgx.Tx) error { return s.db.Outbox().Enqueue(s.t.Context(), tx, msgs...) })
@@ -56,7 +56,7 @@ func (s *scene) enqueue(msgs ...postrider.Message) {
 	}
 }
 
-// exec runs a statement, with the schema in place of @.
+// exec runs a statement, with @ replaced by the schema.
 func (s *scene) exec(sql string, args ...any) {
 	s.t.Helper()
 	if _, err := s.pool.Exec(s.t.Context(), fmt.Sprintf(sql, s.cfg.Schema), args...); err != nil {
@@ -90,7 +90,7 @@ func (s *scene) start(pub postrider.Publisher, cfg relay.Config) (stop func()) {
 	return stop
 }
 
-// eventually repeats cond until it holds.
+// eventually polls cond until it holds.
 func (s *scene) eventually(within time.Duration, what string, cond func() bool) {
 	s.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

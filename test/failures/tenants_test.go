@@ -14,9 +14,10 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// TestTenants lets one tenant have a million messages waiting on a broker that takes 2,000 a second in all. A message of
-// another tenant that is enqueued after them arrives within 2 s, every time. When the flood is over, all of it is read
-// together again, and nothing was lost or came twice.
+// TestTenants gives one tenant a backlog of a million messages on a broker that accepts 2,000 a
+// second in total. A message that another tenant enqueues after them always arrives within 2 s.
+// When the flood is over, all tenants are read together again, and no message was lost or
+// duplicated.
 func TestTenants(t *testing.T) {
 	need.Alone(t, "measures how long messages take")
 	s := newScene(t, newest(t), postgres.Layout{})
@@ -65,7 +66,7 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// slowBroker takes one message after the other, whoever sends it.
+// slowBroker accepts one message at a time, over all senders.
 type slowBroker struct {
 	each     time.Duration
 	fast     atomic.Bool

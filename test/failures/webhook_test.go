@@ -22,7 +22,7 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// count returns how many messages are deferred, by their status.
+// count returns the number of deferred messages, by status.
 func (s *scene) count() map[feeds.Status]int {
 	s.t.Helper()
 	counts, err := s.admin.Count(s.t.Context(), admin.Filter{}, 0)
@@ -32,8 +32,8 @@ func (s *scene) count() map[feeds.Status]int {
 	return counts
 }
 
-// TestOneFails: one message of a shard that its endpoint answers with 500 holds up none of the others, and is dead after its
-// attempts.
+// TestOneFails has an endpoint that answers one message of a shard with 500. The message holds up
+// no other, and becomes a dead letter after its attempts.
 func TestOneFails(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -67,7 +67,7 @@ func TestOneFails(t *testing.T) {
 	})
 }
 
-// TestOneInAHundredFails: 1 % of all messages fail for good, the others arrive.
+// TestOneInAHundredFails has 1 % of all messages fail permanently; the others arrive.
 func TestOneInAHundredFails(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -92,7 +92,8 @@ func TestOneInAHundredFails(t *testing.T) {
 		s.start(e.sender(t, ""), relay.Config{Retry: retry.Policy{First: 100 * time.Millisecond}})
 		s.eventually(5*time.Minute, "the others have arrived", func() bool { n, _ := e.count(); return n == all/100*99 })
 		took := time.Since(began)
-		// While nothing else is sent, what fails may be an outage, and is not counted: each shard has a little to do.
+		// Without other traffic a failure may be an outage, and does not count as an attempt, so
+		// each shard keeps receiving a few messages.
 		for i := 0; s.count()[feeds.StatusDead] < all/100; i++ {
 			if time.Since(began) > took+2*time.Minute {
 				t.Fatalf("deferred are %v, want %d dead ones", s.count(), all/100)
@@ -112,9 +113,10 @@ func TestOneInAHundredFails(t *testing.T) {
 	})
 }
 
-// TestEndpointsDown: three of eight endpoints accept nothing, and messages to the others take about as long as ever. In the first
-// moments, before the relay knows which endpoints are down, a shard may pause as for an outage. A machine that stalls can spoil one
-// comparison; a relay that is held up by endpoints that are down fails all three.
+// TestEndpointsDown has three of eight endpoints accept nothing. Messages to the others take about
+// as long as before. At first, before the relay knows which endpoints are down, a shard may back
+// off as for an outage. A machine that stalls can spoil one comparison, so only a failure of all
+// three fails the test.
 func TestEndpointsDown(t *testing.T) {
 	need.Alone(t, "measures how long messages take")
 	isDown := func(name string) bool { return name < "e3" }
@@ -178,7 +180,7 @@ func TestEndpointsDown(t *testing.T) {
 				pub, e := down(t)
 				p99, onset := run(t, pub, e)
 				t.Logf("p99 of the others %v, without failures %v; the longest of the first 2 s %v", p99, usual, onset)
-				// Below 50 ms, the hiccups of a machine decide.
+				// Below 50 ms, scheduling delays of the machine dominate.
 				if p99 <= max(2*usual, 50*time.Millisecond) && onset <= time.Second {
 					return
 				}

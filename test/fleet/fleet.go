@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Fleet is a number of relay processes that serve one feed. A place in it is taken by one process after another.
+// Fleet is a number of relay processes that serve one feed. Each place in it is filled by one
+// process after another.
 type Fleet struct {
 	t   *testing.T
 	cfg Config
@@ -19,7 +20,7 @@ type Fleet struct {
 	mu      sync.Mutex
 	places  []*process
 	started int
-	faulted map[string]bool // processes that were killed or paused
+	faulted map[string]bool // processes that were killed or suspended
 }
 
 type process struct {
@@ -80,7 +81,7 @@ func (f *Fleet) fault(p *process) {
 	f.faulted[p.name] = true
 }
 
-// Kill ends a process at once, with no chance to clean up.
+// Kill kills a process without any chance to clean up.
 func (f *Fleet) Kill(place int) {
 	p := f.at(place)
 	f.fault(p)
@@ -88,7 +89,7 @@ func (f *Fleet) Kill(place int) {
 	<-p.done
 }
 
-// Ended reports whether the process at a place has ended, and notes it as a fault.
+// Ended reports whether the process at a place has ended, and records that as a fault.
 func (f *Fleet) Ended(place int) bool {
 	p := f.at(place)
 	select {
@@ -100,10 +101,10 @@ func (f *Fleet) Ended(place int) bool {
 	}
 }
 
-// Restart puts a new process in the place of one that has ended.
+// Restart starts a new process at the place of one that has ended.
 func (f *Fleet) Restart(place int) { f.launch(place) }
 
-// Pause stops a process for some time and lets it go on as if nothing had happened.
+// Pause suspends a process for some time, and then resumes it.
 func (f *Fleet) Pause(place int, d time.Duration) {
 	p := f.at(place)
 	f.fault(p)
@@ -117,7 +118,7 @@ func (f *Fleet) Pause(place int, d time.Duration) {
 	_ = p.cmd.Process.Signal(syscall.SIGCONT)
 }
 
-// Stop asks a process to end, and fails the test if that is not clean and soon.
+// Stop stops a process, and fails the test if it does not end cleanly in time.
 func (f *Fleet) Stop(place int) {
 	f.t.Helper()
 	p := f.at(place)
@@ -143,12 +144,12 @@ func (f *Fleet) StopAll() {
 	all.Wait()
 }
 
-// Faulted reports whether a process was killed or paused.
+// Faulted reports whether a process was killed or suspended.
 func (f *Fleet) Faulted(process string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.faulted[process]
 }
 
-// Name returns the process at a place.
+// Name returns the name of the process at a place.
 func (f *Fleet) Name(place int) string { return f.at(place).name }

@@ -1,4 +1,5 @@
-// Package fleet runs relays as processes of their own, so that tests can kill, pause and restart them.
+// Package fleet runs relays as separate processes, so that tests can kill, suspend and restart
+// them.
 package fleet
 
 import (
@@ -14,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql" // for the classic engine
+	_ "github.com/go-sql-driver/mysql" // for the classic store
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib" // likewise
 
@@ -28,26 +29,27 @@ import (
 
 const variable = "POSTRIDER_TEST_RELAY_PROCESS"
 
-// Config is what a relay process is told.
+// Config configures a relay process.
 type Config struct {
 	DSN      string
 	Schema   string
-	Classic  table.Dialect // of the classic engine; empty: the log
-	Log      string        // where deliveries are appended
+	Classic  table.Dialect // of the classic store; empty: the log
+	Log      string        // file to which deliveries are appended
 	Feed     string        // empty: the default
-	Lease    time.Duration // empty: the relay's default, and so for the others
+	Lease    time.Duration // empty: the relay's default; the same below
 	Batch    int
 	Ahead    int
 	PollMax  time.Duration
 	Maintain time.Duration
-	Slow     time.Duration // longest time that the sink takes
+	Slow     time.Duration // maximum time that the sink takes
 	Verbose  bool          // log to standard error
-	Deadly   string        // a key: the process dies when it is to send a message of it
+	KillKey  string        // a key: the process dies when it sends a message of it
 
-	Process string // filled in by the fleet
+	Process string // set by the fleet
 }
 
-// Main turns the test binary into a relay process if it was started as one. TestMain calls it first.
+// Main runs a relay process, and does not return, if the test binary was started as one. TestMain
+// calls it first.
 func Main() {
 	if text := os.Getenv(variable); text != "" {
 		var cfg Config
@@ -88,10 +90,10 @@ func run(cfg Config) error {
 			}
 		}
 	}
-	if cfg.Deadly != "" {
+	if cfg.KillKey != "" {
 		sink.Before = func(_ context.Context, msgs []postrider.Message) error {
-			if slices.ContainsFunc(msgs, func(m postrider.Message) bool { return m.Key == cfg.Deadly }) {
-				os.Exit(3) // as a crash would, with nothing released
+			if slices.ContainsFunc(msgs, func(m postrider.Message) bool { return m.Key == cfg.KillKey }) {
+				os.Exit(3) // like a crash: nothing is released
 			}
 			return nil
 		}

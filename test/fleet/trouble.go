@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Trouble kills, pauses past their lease and restarts processes at random until done, leaves all of them running, and returns how
-// often.
+// Trouble kills processes, suspends them past their lease and restarts them at random until done is
+// closed. It leaves all of them running and returns the number of faults.
 func (f *Fleet) Trouble(lease time.Duration, done <-chan struct{}) (faults int) {
 	for {
 		select {

@@ -22,7 +22,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// arena is a database, a server process that keeps being killed, and a client that does not give up.
+// arena is a database, a server process that is killed repeatedly, and a client that never gives
+// up.
 type arena struct {
 	t      *testing.T
 	pool   *pgxpool.Pool
@@ -33,7 +34,8 @@ type arena struct {
 	kills, requests, answers, broken, conflicts, failed, replays atomic.Int64
 }
 
-// enter starts a server that is killed after at most life answers, and started again, until the test ends.
+// enter starts a server that is killed after at most life responses and restarted, until the test
+// ends.
 func enter(t *testing.T, life int64, s settings) *arena {
 	t.Helper()
 	s.DSN = pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")
@@ -74,7 +76,8 @@ func enter(t *testing.T, life int64, s settings) *arena {
 				t.Error(err)
 				return
 			}
-			// It lives for so many answers, not for a time: a busy machine would see nothing but births.
+			// The server lives for a number of responses, not for a time: on a busy machine it
+			// might otherwise be killed before each first response.
 			_, _ = output.Read(make([]byte, 1))
 			ended := make(chan struct{})
 			go func() { // it may kill itself
@@ -88,7 +91,7 @@ func enter(t *testing.T, life int64, s settings) *arena {
 				}
 				time.Sleep(time.Millisecond)
 			}
-			time.Sleep(rand.N(20 * time.Millisecond)) // not always just after an answer
+			time.Sleep(rand.N(20 * time.Millisecond)) // not always right after a response
 			_ = cmd.Process.Kill()
 			<-ended
 			a.kills.Add(1)
@@ -110,13 +113,13 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// reply is what a client was told.
+// reply is a response to a client.
 type reply struct {
 	status                      int
 	body, contentType, location string
 }
 
-// ask sends a request until there is an answer: one that is no call for another attempt.
+// ask sends a request until it gets a final response, one that does not ask for a retry.
 func (a *arena) ask(path, principal, key, body string) (reply, error) {
 	for deadline := time.Now().Add(2 * time.Minute); ; {
 		got, again, err := a.send(path, principal, key, body)
@@ -135,7 +138,7 @@ func (a *arena) send(path, principal, key, body string) (got reply, again bool, 
 	if err != nil {
 		return got, false, err
 	}
-	r.GetBody = nil // or net/http would repeat a request that has a key by itself
+	r.GetBody = nil // otherwise net/http would itself retry a request that has a key
 	r.Header.Set("Principal", principal)
 	r.Header.Set("Idempotency-Key", key)
 	a.requests.Add(1)
@@ -169,7 +172,7 @@ func (a *arena) send(path, principal, key, body string) (got reply, again bool, 
 	return got, false, nil
 }
 
-// volley sends one request many times at once, and returns the answer that all of them got.
+// volley sends a request several times concurrently, and returns the response that all of them got.
 func (a *arena) volley(times int, path, principal, key, body string) (reply, error) {
 	replies := make([]reply, times)
 	errs := make([]error, times)

@@ -11,9 +11,11 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// TestKilledServer: many keys, sixteen simultaneous requests of each, to a server that is killed all the time. Each key has one
-// effect, and all who ask get the same answer, byte for byte; two users with the same keys get each their own. Half of the keys
-// go to a handler that is run in one transaction with its key, and half to one that completes its key in its own transaction.
+// TestKilledServer sends many keys, sixteen concurrent requests for each, to a server that is
+// killed all the time. Each key has one effect, and all of its requests get the same response, byte
+// for byte. Two users with the same keys get separate effects. Half of the keys go to a handler
+// that runs in one transaction with its key, and half to one that completes its key in its own
+// transaction.
 func TestKilledServer(t *testing.T) {
 	const times, at = 16, 20
 	names, life := 150, int64(100)
@@ -83,16 +85,17 @@ func TestKilledServer(t *testing.T) {
 	}
 }
 
-// TestKillsAreNoticed: the same with a handler that never completes its key. It is meant to have effects twice; if it did not
-// here, the test above would prove nothing. Keys are counted, not seconds: on a busy machine servers are born for most of the time.
+// TestKillsAreNoticed is the same with a handler that never completes its key. It must produce
+// duplicate effects; otherwise the test above would prove nothing. It counts keys and not seconds: on a
+// busy machine servers spend most of the time starting.
 func TestKillsAreNoticed(t *testing.T) {
-	const keys = 50 // every other server dies behind its effect
+	const keys = 50 // every second server dies after its effect
 	a := enter(t, 4, settings{Lease: 500 * time.Millisecond, Slow: 40 * time.Millisecond, Crash: 0.5})
 	start := time.Now()
 	for n := range keys {
 		got, err := a.volley(4, "/plain", "ann", fmt.Sprintf("key-%d", n), "body")
 		if err != nil {
-			t.Log(err) // the answers of two effects
+			t.Log(err) // the responses of two effects
 		} else if got.status != http.StatusCreated {
 			t.Fatalf("%+v", got)
 		}

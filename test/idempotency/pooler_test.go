@@ -20,7 +20,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestOrders: an application with database/sql behind a pooler. The order, its message and the answer are one, in both forms.
+// TestOrders tests an application with database/sql behind a pooler. The order, its message and the
+// response are committed together, in both forms.
 func TestOrders(t *testing.T) {
 	pgtest.EachPooled(t, func(t *testing.T, dsn string) {
 		pool := pgtest.Pool(t, dsn)

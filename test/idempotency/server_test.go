@@ -1,4 +1,4 @@
-// Package idempotency_test kills servers that answer requests with idempotency keys.
+// Package idempotency_test kills servers that handle requests with idempotency keys.
 package idempotency_test
 
 import (
@@ -33,15 +33,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// settings are what a server process is told.
+// settings configures a server process.
 type settings struct {
 	DSN, Schema string
 	Lease       time.Duration
-	Slow        time.Duration // longest time between two steps of a handler
-	Crash       float64       // how often the process kills itself after a handler's own commit, before its answer: 0 to 1
+	Slow        time.Duration // maximum time between two steps of a handler
+	Crash       float64       // probability that the process kills itself after a handler's commit and before its response
 }
 
-// effect is what a handler does, and what it answers.
+// effect is the work of a handler, and its response.
 type effect struct {
 	ID        int64  `json:"id"`
 	Principal string `json:"principal"`
@@ -52,7 +52,7 @@ type effect struct {
 const businessTable = `CREATE TABLE %q.effects (
 	id bigint GENERATED ALWAYS AS IDENTITY, principal text, route text, key text, body text)`
 
-// serve answers on the socket that was handed over as file 3, until it is killed.
+// serve serves on the socket that was passed as file 3, until it is killed.
 func serve(text string) error {
 	var s settings
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
@@ -99,7 +99,7 @@ func serve(text string) error {
 		answer, err := idempotency.JSON(http.StatusCreated, e)
 		return answer.With("Location", fmt.Sprint("/effects/", e.ID)), err
 	}
-	// own is a handler with a transaction of its own, and with or without Complete in it.
+	// own returns a handler that uses its own transaction, with or without Complete in it.
 	own := func(complete func(context.Context, pgx.Tx, idempotency.Answer) error) http.Handler {
 		return keys.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var answer idempotency.Answer

@@ -1,4 +1,4 @@
-// Package playwright brings the programs of tests that run in a browser.
+// Package playwright installs the dependencies of tests that run in a browser.
 package playwright
 
 import (
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Install brings what the package.json of a folder names, if it is missing.
+// Install installs what the package.json of a folder lists, if it is missing.
 func Install(t testing.TB, folder string) {
 	t.Helper()
 	if _, err := exec.LookPath("npm"); err != nil {

@@ -1,2 +1,3 @@
-// Package reconcile holds the test of an enrolment service from end to end: capacity, duplicate submits, lost events and restarts.
+// Package reconcile tests the enrollment service end to end: capacity, duplicate submissions, lost
+// events and restarts.
 package reconcile

@@ -20,7 +20,8 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// TestHeld holds that a message that the broker has confirmed and lost is sent again under its own ID.
+// TestHeld checks that a message that the broker has confirmed and then lost is sent again with its
+// own ID.
 func TestHeld(t *testing.T) {
 	url := pgtest.Env(t, "POSTRIDER_TEST_NATS")
 	pool := pgtest.Pool(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))

@@ -13,7 +13,7 @@ import (
 var cases = []struct {
 	name     string
 	test     func(*testing.T, *school)
-	inMemory bool // it is about an outbox in memory
+	inMemory bool // applies to an outbox in memory
 }{
 	{"Capacity", testCapacity, false},
 	{"DuplicateSubmit", testDuplicateSubmit, false},
@@ -21,7 +21,7 @@ var cases = []struct {
 	{"Restart", testRestart, true},
 }
 
-// answers counts what many calls at once were told.
+// answers counts the responses to many concurrent calls.
 func (s *school) answers(calls int, student func(i int) string) map[string]int {
 	s.t.Helper()
 	var mu sync.Mutex
@@ -45,7 +45,8 @@ func (s *school) answers(calls int, student func(i int) string) map[string]int {
 	return counts
 }
 
-// testCapacity holds that 200 clients at once never get more seats than there are, and that every seat has one effect.
+// testCapacity checks that 200 concurrent clients never get more seats than there are, and that
+// every seat has one effect.
 func testCapacity(t *testing.T, s *school) {
 	const seats, clients = 60, 200
 	s.exec("INSERT INTO @.courses VALUES ('go', $1)", seats)
@@ -55,12 +56,13 @@ func testCapacity(t *testing.T, s *school) {
 		t.Errorf("answers: %v", counts)
 	}
 	if taken, rows := s.number("SELECT taken FROM @.courses"), s.number("SELECT count(*) FROM @.enrollments"); taken != seats || rows != seats {
-		t.Errorf("%d seats are taken, by %d enrolments", taken, rows)
+		t.Errorf("%d seats are taken, by %d enrollments", taken, rows)
 	}
 	s.await(seats)
 }
 
-// testDuplicateSubmit holds that of many submits of one student one succeeds, the others are told so, and the effect happens once.
+// testDuplicateSubmit checks that of many submissions by one student exactly one succeeds, the
+// others get the corresponding answer, and the effect happens once.
 func testDuplicateSubmit(t *testing.T, s *school) {
 	s.exec("INSERT INTO @.courses VALUES ('go', 10)")
 	defer s.carry()()
@@ -74,7 +76,8 @@ func testDuplicateSubmit(t *testing.T, s *school) {
 	s.await(1)
 }
 
-// testLostEvent holds that a reconciler repairs what was lost before the outbox, and, with Again, what was lost behind it.
+// testLostEvent checks that a reconciler repairs what was lost before the outbox and, with Again,
+// what was lost after it.
 func testLostEvent(t *testing.T, s *school) {
 	s.exec("INSERT INTO @.courses VALUES ('go', 100)")
 	stop := s.carry()
@@ -87,18 +90,19 @@ func testLostEvent(t *testing.T, s *school) {
 		}
 	}
 	s.lose.Store(false)
-	// Written past the service.
+	// Written without the service.
 	s.exec("INSERT INTO @.enrollments (course, student) SELECT 'go', 'import ' || n FROM generate_series(1, 7) n")
 	fixed, end := s.reconciler(reconcile.Again{Max: 3, After: 50 * time.Millisecond})
 	s.await(12)
 	end()
-	// Each of the seven needs one message. One more is allowed where the relay was slower than the pause.
+	// Each of the seven needs one message. One more is allowed where the relay was slower than the
+	// interval.
 	if n := fixed(); n < 12 || n > 7*4+5*3 {
 		t.Errorf("fixed %d", n)
 	}
 }
 
-// testRestart holds that the reconciler repairs what an outbox in memory has taken with it.
+// testRestart checks that the reconciler repairs what was lost with an outbox in memory.
 func testRestart(t *testing.T, s *school) {
 	s.exec("INSERT INTO @.courses VALUES ('go', 1000)")
 	stop := s.carry()

@@ -23,14 +23,15 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// What an enrolment answers.
+// Possible answers of an enrollment.
 const (
 	enrolled      = "OK"
 	alreadyExists = "ALREADY_EXISTS"
 	full          = "RESOURCE_EXHAUSTED"
 )
 
-// school is a service with its tables in PostgreSQL. Its outbox is in the same database, or in memory.
+// school is a service with its tables in PostgreSQL. Its outbox is in the same database, or in
+// memory.
 type school struct {
 	postrider.Transactor[pgx.Tx]
 	t      *testing.T
@@ -39,7 +40,7 @@ type school struct {
 	db     *postgres.DB
 	outbox postrider.Outbox[pgx.Tx]
 	store  feeds.Store
-	lose   atomic.Bool // the broker confirms, and forgets
+	lose   atomic.Bool // the broker confirms and then loses messages
 	lost   atomic.Int64
 }
 
@@ -52,7 +53,7 @@ func newSchool(t *testing.T, pool *pgxpool.Pool, cfg postgres.Config) *school {
 	return &school{Transactor: db.Transactor(), t: t, pool: pool, cfg: cfg, db: db}
 }
 
-// TestSchool runs the cases with either outbox.
+// TestSchool runs the cases with both outboxes.
 func TestSchool(t *testing.T) {
 	pool := pgtest.Pool(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	for _, kind := range []string{"postgres", "memory"} {
@@ -61,7 +62,7 @@ func TestSchool(t *testing.T) {
 			newSchool(t, pool, cfg).build()
 			for _, c := range cases {
 				if c.inMemory && kind != "memory" {
-					continue // nothing is lost with the database's own outbox; test/e2e has its restarts
+					continue // the database's own outbox loses nothing; test/e2e tests its restarts
 				}
 				t.Run(c.name, func(t *testing.T) {
 					s := newSchool(t, pool, cfg)
@@ -87,7 +88,7 @@ func (s *school) build() {
 	s.exec(`CREATE TABLE @.handled (key text PRIMARY KEY)`)
 }
 
-// restart throws the outbox in memory away.
+// restart discards the outbox in memory.
 func (s *school) restart() {
 	store := memory.Open(memory.Config{})
 	s.outbox, s.store = memory.Outbox[pgx.Tx](store), store
@@ -135,7 +136,7 @@ func (s *school) enroll(ctx context.Context, course, student string) (answer str
 			return err
 		}
 		if tag.RowsAffected() == 0 {
-			return errFull // and no enrolment
+			return errFull // and no enrollment
 		}
 		return s.outbox.Enqueue(ctx, tx, confirmation(id))
 	})
@@ -151,7 +152,8 @@ func confirmation(id int64) postrider.Message {
 	return m
 }
 
-// handle is the consumer: one mail for each enrolment, however often its message comes, and under whatever ID.
+// handle is the consumer: one mail for each enrollment, however often its message arrives, and with
+// whatever ID.
 func (s *school) handle(ctx context.Context, m postrider.Message) error {
 	if s.lose.Load() {
 		s.lost.Add(1)
@@ -167,7 +169,7 @@ func (s *school) handle(ctx context.Context, m postrider.Message) error {
 	})
 }
 
-// carry relays messages until stop is called.
+// carry runs a relay until stop is called.
 func (s *school) carry() (stop func()) {
 	s.t.Helper()
 	r, err := relay.New(s.store, postrider.PublisherFunc(s.handle), relay.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -183,7 +185,7 @@ func (s *school) carry() (stop func()) {
 	}
 }
 
-// find is the reconciler's question: which enrolments have no mail?
+// find is the reconciler's query: which enrollments have no mail?
 func (s *school) find(ctx context.Context, tx pgx.Tx, since, until time.Time, limit int) ([]postrider.Message, error) {
 	rows, err := tx.Query(ctx, s.in(`SELECT e.id FROM @.enrollments e WHERE e.at >= $1 AND e.at < $2
 		AND NOT EXISTS (SELECT FROM @.mails m WHERE m.enrollment = e.id) LIMIT $3`), since, until, limit)
@@ -226,7 +228,7 @@ func (s *school) reconciler(again reconcile.Again) (fixed func() int64, stop fun
 	}
 }
 
-// await waits until there is a mail for each enrolment, and holds that there is one.
+// await waits until there is a mail for each enrollment, and checks that there is exactly one.
 func (s *school) await(enrollments int) {
 	s.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -234,10 +236,10 @@ func (s *school) await(enrollments int) {
 			break
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("%d of %d enrolments have a mail", s.number("SELECT count(DISTINCT enrollment) FROM @.mails"), enrollments)
+			s.t.Fatalf("%d of %d enrollments have a mail", s.number("SELECT count(DISTINCT enrollment) FROM @.mails"), enrollments)
 		}
 	}
 	if n := s.number("SELECT count(*) FROM @.mails"); n != enrollments {
-		s.t.Errorf("%d mails for %d enrolments", n, enrollments)
+		s.t.Errorf("%d mails for %d enrollments", n, enrollments)
 	}
 }

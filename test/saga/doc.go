@@ -1,3 +1,3 @@
-// Package saga holds that many sagas come to their end while the processes that run them are killed all the time. What happens at
-// every single statement of one is the affair of package points.
+// Package saga tests that many sagas complete while the processes that run them are killed
+// continuously. Package points tests the single statements of a saga.
 package saga

@@ -17,7 +17,8 @@ import (
 	"github.com/postrider/postrider/saga"
 )
 
-// fleetSaga has all that a saga can have: steps side by side, one that waits, failures that pass and failures that do not.
+// fleetSaga returns a saga with all features: parallel steps, one that waits, transient and
+// permanent failures.
 func (w *world) fleetSaga() (*saga.Saga[pgx.Tx, trip], error) {
 	shaky := func(name string) saga.Steps[pgx.Tx, trip] {
 		action, compensation := w.pays(name)
@@ -39,11 +40,11 @@ func (w *world) fleetSaga() (*saga.Saga[pgx.Tx, trip], error) {
 		saga.Wait("insurance", func(ctx context.Context, tx pgx.Tx, data *trip, extra int) error {
 			data.Extra += extra
 			return action(ctx, tx, data)
-		}, compensation).Within(patience).Retry(quick).RetryUndo(quick),
+		}, compensation).Within(signalTimeout).Retry(quick).RetryUndo(quick),
 		shaky("payment"))
 }
 
-// work is what a worker does until it is killed.
+// work runs a worker until it is killed.
 func work(ctx context.Context) error {
 	w, err := openWorld(ctx, os.Getenv("WORLD_DSN"), os.Getenv("WORLD_SCHEMA"))
 	if err != nil {
@@ -60,8 +61,8 @@ func work(ctx context.Context) error {
 	return r.Run(ctx)
 }
 
-// TestFleet runs many sagas in several processes, which are killed at random, with signals that come early, late, twice or not
-// at all.
+// TestFleet runs many sagas in several processes, which are killed at random, with signals that
+// come early, late, twice or never.
 func TestFleet(t *testing.T) {
 	count, processes := 300, 2
 	if need.IsLong() {
@@ -149,7 +150,8 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// signals sends a signal to each saga: some twice, some to sagas that have not come so far, some too late, and some never.
+// signals sends a signal to each saga: some twice, some before the saga waits for it, some too
+// late, and some never.
 func (w *world) signals(ctx context.Context, t *testing.T, fleet *saga.Saga[pgx.Tx, trip], ids <-chan string, seed uint64) {
 	random := rand.New(rand.NewPCG(1, seed))
 	send := func(id string, times int) {
@@ -172,7 +174,7 @@ func (w *world) signals(ctx context.Context, t *testing.T, fleet *saga.Saga[pgx.
 		send(id, []int{1, 1, 1, 2, 1, 3, 0}[random.IntN(7)])
 	}
 	select {
-	case <-time.After(patience):
+	case <-time.After(signalTimeout):
 	case <-ctx.Done():
 	}
 	for _, id := range late {
@@ -180,8 +182,8 @@ func (w *world) signals(ctx context.Context, t *testing.T, fleet *saga.Saga[pgx.
 	}
 }
 
-// patience is how long a saga here waits for its signal.
-const patience = 2 * time.Second
+// signalTimeout is how long a saga waits for its signal.
+const signalTimeout = 2 * time.Second
 
 // killNowAndThen keeps processes running and kills one of them now and then.
 func (w *world) killNowAndThen(t *testing.T, processes int, quit <-chan struct{}) (kills int) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// asWorker makes the test program a process of its own, to be killed.
+// asWorker makes the test program run as a worker process, to be killed.
 const asWorker = "POSTRIDER_TEST_SAGA_WORKER"
 
 func TestMain(m *testing.M) {
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// worker is the test program as a process.
+// worker starts the test program as a worker process.
 func (w *world) worker(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

@@ -18,17 +18,17 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// trip is the data of the sagas here. Fails is the step that fails for good.
+// trip is the data of the sagas. Fails is the step that fails permanently.
 type trip struct {
 	Fails string `json:"fails,omitempty"`
 	Paid  int    `json:"paid"`
 	Extra int    `json:"extra"`
 }
 
-// prices is what each step takes from the customer's account.
+// prices maps steps to what they take from the customer's account.
 var prices = map[string]int{"hotel": 10, "flight": 20, "car": 30, "insurance": 5, "payment": 35}
 
-// world is a schema with the tables of an application beside the sagas.
+// world is a schema with an application's tables beside the sagas.
 type world struct {
 	dsn    string
 	schema string
@@ -36,7 +36,7 @@ type world struct {
 	db     *postgres.DB
 }
 
-// newWorld lays the schema out.
+// newWorld creates the schema.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	dsn := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")
@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// openWorld connects to a schema that is there.
+// openWorld connects to an existing schema.
 func openWorld(ctx context.Context, dsn, schema string) (*world, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -61,7 +61,7 @@ func openWorld(ctx context.Context, dsn, schema string) (*world, error) {
 	}
 	cfg.MaxConns = 30
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	// Only clients die here. What has committed does not have to reach the disk.
+	// Only clients are killed, so commits need not reach the disk.
 	cfg.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
@@ -88,7 +88,8 @@ func (w *world) number(t *testing.T, sql string, args ...any) (n int) {
 	return n
 }
 
-// pays makes a step of money, a row that tells of it, and a message. None of it is idempotent: twice would be seen.
+// pays returns a step that books money, inserts a row and enqueues a message. It is not idempotent,
+// so a repetition would be visible.
 func (w *world) pays(name string) (action, compensation func(ctx context.Context, tx pgx.Tx, data *trip) error) {
 	move := func(ctx context.Context, tx pgx.Tx, amount int, undo bool) error {
 		id := strings.Split(saga.Key(ctx), "/")[1]

@@ -1,4 +1,4 @@
-// Package said keeps what a process prints, for tests that read it while the process runs.
+// Package said buffers the output of a process, for tests that read it while the process runs.
 package said
 
 import (
@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Buffer is what was printed so far. The zero value is empty, and ready to use by several goroutines.
+// Buffer accumulates output. The zero value is an empty buffer, safe for concurrent use.
 type Buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -19,7 +19,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// String returns all of it.
+// String returns everything written so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

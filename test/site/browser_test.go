@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// checkInBrowser opens every page in a real browser, as wide as a phone: nothing may stick out, no script may fail, and
-// the search must find what is there.
+// checkInBrowser opens every page in a real browser at the width of a phone. Nothing may overflow,
+// no script may fail, and the search must find existing content.
 func checkInBrowser(t *testing.T, built string) {
 	t.Helper()
 	chromium, err := exec.LookPath("chromium")
@@ -62,9 +62,9 @@ func checkInBrowser(t *testing.T, built string) {
 	var log bytes.Buffer
 	browser := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
 		"--no-first-run", "--enable-logging=stderr", "--user-data-dir="+t.TempDir(), "--remote-debugging-port=0", server.URL+"/probe")
-	browser.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // it is killed, and would leave things behind
+	browser.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // the killed browser would leave files behind
 	browser.Stderr = &log
-	browser.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its helpers end with it, before the folder is deleted
+	browser.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its helper processes end with it, before the folder is deleted
 	if err := browser.Start(); err != nil {
 		t.Fatal(err)
 	}

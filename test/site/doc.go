@@ -1,3 +1,3 @@
-// Package site checks the documentation: links and anchors of all Markdown files as GitHub shows them, and the site that is
-// made from docs/.
+// Package site checks the documentation: links and anchors of all Markdown files as GitHub renders
+// them, and the site that is built from docs/.
 package site

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/net/html"
 )
 
-// page is what the checks need of one page.
+// page has what the checks need of one page.
 type page struct {
 	title, h1 string
 	anchors   map[string]bool
-	links     []string // what a reader may follow
-	loads     []string // what a browser fetches by itself
+	links     []string // that a reader may follow
+	loads     []string // that a browser fetches by itself
 	menu      []string // the links of the navigation
 	problems  []string
 }
@@ -31,8 +31,8 @@ var (
 	otherHost = regexp.MustCompile(`["'` + "`" + `](?:https?:)?//[^"'\s]+`)
 )
 
-// checkSite returns what is wrong with a built site: broken links and anchors, requests to other hosts, pages that the
-// navigation does not lead to, that have no title or that are too large.
+// checkSite returns the problems of a built site: broken links and anchors, requests to other
+// hosts, and pages that the navigation does not reach, that have no title or that are too large.
 func checkSite(site, repo fs.FS) []string {
 	var problems []string
 	report := func(file, format string, args ...any) {
@@ -60,7 +60,7 @@ func checkSite(site, repo fs.FS) []string {
 				}
 			}
 		case ".js":
-			// The text of the pages is in the search index, with the addresses they name.
+			// The search index contains the text of the pages, including addresses in it.
 			if other := otherHost.Find(text); other != nil && name != "search-index.js" {
 				report(name, "names another host: %s", other)
 			}
@@ -99,7 +99,7 @@ func checkSite(site, repo fs.FS) []string {
 	return problems
 }
 
-// resolve returns the file of the site that a relative link in another leads to.
+// resolve returns the file of the site that a relative link in another file leads to.
 func resolve(site fs.FS, from, link string) string {
 	target, err := url.Parse(link)
 	if err != nil || target.Path == "" {

@@ -12,8 +12,8 @@ import (
 
 const repository = "https://github.com/postrider/postrider/"
 
-// checkOutside returns what is wrong with a link to another host, as far as that can be seen from here: it must be https,
-// unless it leads to the reader's own machine, and what it names in our own repository must be there.
+// checkOutside checks a link to another host as far as possible without a network: it must use
+// https, unless it leads to the reader's own machine, and files of our own repository must exist.
 func checkOutside(link *url.URL, repo fs.FS) error {
 	if link.Scheme == "mailto" {
 		return nil
@@ -32,7 +32,7 @@ func checkOutside(link *url.URL, repo fs.FS) error {
 	if !ours {
 		return nil
 	}
-	// blob/main/docs/console.md#who: what follows the branch is a path.
+	// blob/main/docs/console.md#who: the path follows the branch.
 	parts := strings.SplitN(rest, "/", 3)
 	if len(parts) < 3 || parts[0] != "blob" && parts[0] != "tree" && parts[0] != "edit" {
 		return nil

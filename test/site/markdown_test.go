@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// The forms that a link has in our Markdown: inline, a definition, and in HTML.
+// The forms of links in our Markdown: inline, a definition, and HTML.
 var (
 	inlineLink  = regexp.MustCompile(`\]\(\s*<?([^()\s>]+(?:\([^()\s]*\)[^()\s>]*)?)>?(?:\s+"[^"]*")?\s*\)`)
 	defined     = regexp.MustCompile(`(?m)^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?(?:\s+".*")?$`)
@@ -23,7 +23,8 @@ var (
 	lineAnchor  = regexp.MustCompile(`^L\d+(-L\d+)?$`)
 )
 
-// checkMarkdown returns the broken links of all Markdown files of the repository, as file:line: what.
+// checkMarkdown returns the broken links of all Markdown files of the repository, as file:line:
+// what.
 func checkMarkdown(repo fs.FS) []string {
 	var problems []string
 	files, err := markdownFiles(repo)
@@ -50,7 +51,7 @@ func checkMarkdown(repo fs.FS) []string {
 	return problems
 }
 
-// markdownFiles leaves out what is not ours or not in the repository.
+// markdownFiles excludes third-party and untracked files.
 func markdownFiles(repo fs.FS) ([]string, error) {
 	var files []string
 	err := fs.WalkDir(repo, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -110,7 +111,7 @@ func checkLink(repo fs.FS, file, link string) error {
 	return nil
 }
 
-// anchors returns the names that GitHub gives to the headings of a text, and those that it sets itself.
+// anchors returns the anchors that GitHub generates for the headings of a text, and explicit ones.
 func anchors(text string) []string {
 	var names []string
 	seen := map[string]int{}
@@ -132,7 +133,7 @@ func anchors(text string) []string {
 	return names
 }
 
-// withoutBlocks empties fenced and indented code; the lines stay, so that they can be counted.
+// withoutBlocks empties fenced and indented code; the lines stay, so that line numbers are right.
 func withoutBlocks(text string) string {
 	lines := strings.Split(text, "\n")
 	fence, indented, blankBefore, inList := "", false, true, false
@@ -165,7 +166,8 @@ func withoutBlocks(text string) string {
 
 var listItem = regexp.MustCompile(`^([-*+]|\d+[.)]) `)
 
-// withoutSpans empties code between backticks; a span ends with as many as it began with, in the same paragraph.
+// withoutSpans empties code spans; a span ends with as many backticks as it began with, in the same
+// paragraph.
 func withoutSpans(text string) string {
 	out := []byte(text)
 	for i := 0; i < len(text); i++ {

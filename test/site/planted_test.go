@@ -9,7 +9,7 @@ import (
 
 func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
-// expect reports wanted problems that were not found, and found ones that nobody planted.
+// expect reports expected problems that were not found, and unexpected ones.
 func expect(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	for _, w := range want {

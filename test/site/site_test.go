@@ -16,7 +16,8 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// TestSite builds the site as make docs does. Hugo itself refuses pages that the navigation lacks.
+// TestSite builds the site as make docs does. Hugo itself rejects pages that are missing from the
+// navigation.
 func TestSite(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("hugo"); err != nil {

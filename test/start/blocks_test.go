@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// root is the repository.
+// root is the root of the repository.
 const root = "../.."
 
 // published is the address in the documentation that readers clone from.
 const published = "https://github.com/postrider/postrider"
 
-// fence finds the blocks of a page that are shell commands.
+// fence matches the shell blocks of a page.
 var fence = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
 // blocks returns the commands of a page, or of one of its sections, in order.
@@ -48,5 +48,5 @@ func blocks(t *testing.T, page, section string) []string {
 
 var startsDev = regexp.MustCompile(`(?m)^bin/postrider dev($| --)`)
 
-// stays reports whether the last command of a block goes on until it is stopped.
+// stays reports whether the last command of a block runs until it is stopped.
 func stays(block string) bool { return startsDev.MatchString(block) }

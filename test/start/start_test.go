@@ -1,5 +1,5 @@
-// Package start_test does what a new reader does: it types the commands of the documentation, from the clone to the first
-// message, and holds that they work as they stand there.
+// Package start_test acts as a new reader: it runs the commands of the documentation, from the
+// clone to the first message, exactly as they are written there.
 package start_test
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// TestFiveMinutes types what README.md says. Modules and the standard library are in Go's caches already: what a first
-// download and compilation take on top depends on the network and the machine.
+// TestFiveMinutes runs the commands of README.md. Modules and the standard library are already in
+// Go's caches: the time of a first download and compilation depends on the network and the machine.
 func TestFiveMinutes(t *testing.T) {
 	reader := newReader(t)
 	took := reader.follow(blocks(t, "README.md", "Five minutes"), `"payload":{"total": 7}`)
@@ -32,13 +32,13 @@ func TestFiveMinutes(t *testing.T) {
 	}
 }
 
-// TestQuickStart types what docs/quick-start.md says, the crash included.
+// TestQuickStart runs the commands of docs/quick-start.md, including the crash.
 func TestQuickStart(t *testing.T) {
 	reader := newReader(t)
 	commands := blocks(t, "docs/quick-start.md", "")
 	crash, last := slices.IndexFunc(commands, func(block string) bool { return strings.Contains(block, "--keep") }), len(commands)-1
 	took := reader.follow(commands[:crash], `"payload":{"total": 7}`)
-	reader.sees(`"item":"saddle"`) // as a reader does, before the database goes
+	reader.sees(`"item":"saddle"`) // as a reader sees it, before the database is killed
 	reader.follow(commands[crash:last], "")
 	if strings.Contains(reader.first.shown(), `{"total": 8}`) {
 		t.Fatal("the message was published before the crash, which then shows nothing")
@@ -48,13 +48,14 @@ func TestQuickStart(t *testing.T) {
 	fmt.Printf("docs/quick-start.md: %.1f s from clone to first message, with warm caches\n", took.Seconds())
 }
 
-// TestSecondService types what docs/second-service.md says, into three terminals: all that a second service needs.
+// TestSecondService runs the commands of docs/second-service.md in three terminals: all that a
+// second service needs.
 func TestSecondService(t *testing.T) {
 	server, err := redis.ParseURL(need.Env(t, "POSTRIDER_TEST_REDIS", "redis"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.DB = 9 // nobody else's
+	server.DB = 9 // used by no other test
 	client := redis.NewClient(server)
 	empty := func() {
 		if err := client.FlushDB(context.WithoutCancel(t.Context())).Err(); err != nil {
@@ -98,7 +99,7 @@ func TestSecondService(t *testing.T) {
 	}
 }
 
-// save writes the program of a page into a file, with the address of the server that is here.
+// save writes the program of a page into a file, with the address of the local server.
 func save(t *testing.T, file, page, server string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, page))
@@ -112,21 +113,22 @@ func save(t *testing.T, file, page, server string) {
 	}
 }
 
-// reader has two terminals: programs that stay run in the first, everything else in the second.
+// reader has two terminals: long-running programs run in the first, everything else in the second.
 type reader struct {
 	t      *testing.T
 	origin string
 	env    []string
 	first  *terminal
 	second *terminal
-	dev    *typed // that runs in the first
+	dev    *typed // running in the first
 }
 
-// newReader gives a reader a repository to clone from: this one, with what is not committed yet.
+// newReader creates a reader with a repository to clone from: this one, including uncommitted
+// changes.
 func newReader(t *testing.T) *reader {
 	t.Helper()
-	// A fixed place keeps Go's build cache of use: it knows packages by their folders. Servers run as another user where
-	// this test runs as root, so everybody may enter.
+	// A fixed path lets Go's build cache work, which identifies packages by their folders. If this
+	// test runs as root, servers run as another user, so everyone may enter.
 	home := filepath.Join(os.TempDir(), fmt.Sprintf("postrider-start-%d", os.Getuid()))
 	for _, err := range []error{os.RemoveAll(home), os.Mkdir(home, 0o755)} {
 		if err != nil {
@@ -145,7 +147,8 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// follow types blocks one after the other, and returns when a text was first seen, counted from the first of them.
+// follow runs blocks one after the other, and returns the time from the first block until a text
+// was first seen.
 func (r *reader) follow(all []string, text string) (took time.Duration) {
 	r.t.Helper()
 	began := time.Now()
@@ -180,7 +183,7 @@ func (r *reader) sees(text string) {
 	r.first.until(text, r.dev, func() bool { return strings.Contains(r.first.shown(), text) })
 }
 
-// goCache is where Go keeps what it has compiled; the reader's own cache is another.
+// goCache returns Go's build cache of this machine; the reader's own cache is empty.
 func goCache(t *testing.T) string {
 	t.Helper()
 	path, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
@@ -190,7 +193,7 @@ func goCache(t *testing.T) string {
 	return strings.TrimSpace(string(path))
 }
 
-// publish makes a repository of all files here that are not ignored, committed or not.
+// publish creates a repository of all files here that are not ignored, committed or not.
 func publish(t *testing.T, origin string) {
 	t.Helper()
 	list, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-co", "--exclude-standard", "-z").Output()

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/test/said"
 )
 
-// terminal is a shell in which a reader types one block after the other: folder and variables stay.
+// terminal is a shell that runs one block after the other: folder and variables persist.
 type terminal struct {
 	t      *testing.T
 	folder string
@@ -22,7 +22,7 @@ type terminal struct {
 	typed  []*typed
 }
 
-// typed is a block of commands that runs, or has run.
+// typed is a block of commands that is running or has ended.
 type typed struct {
 	text  string
 	cmd   *exec.Cmd
@@ -36,11 +36,11 @@ func newTerminal(t *testing.T, folder string, env []string) *terminal {
 	return &terminal{t: t, folder: folder, state: filepath.Join(t.TempDir(), "state"), env: env}
 }
 
-// enter starts a block. It is a process group, so that Ctrl-C reaches all of it.
+// enter starts a block in its own process group, so that Ctrl-C reaches all of it.
 func (s *terminal) enter(block string) *typed {
 	s.t.Helper()
 	const script = `if [ -e "$0" ]; then . "$0"; fi; trap '{ export -p; printf "cd %q\n" "$PWD"; } >"$0"' EXIT; eval "$1"`
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), 4*time.Minute) // it has to end well
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), 4*time.Minute) // it must end cleanly
 	b := &typed{text: block, ended: make(chan struct{})}
 	b.cmd = exec.CommandContext(ctx, "bash", "-e", "-c", script, s.state, block)
 	b.cmd.Dir, b.cmd.Env, b.cmd.Stdout, b.cmd.Stderr = s.folder, s.env, &b.out, &b.err
@@ -51,14 +51,14 @@ func (s *terminal) enter(block string) *typed {
 	}
 	go func() {
 		defer close(b.ended)
-		_ = b.cmd.Wait() // its state says it
+		_ = b.cmd.Wait() // its state has the result
 	}()
 	s.t.Cleanup(func() { cancel(); <-b.ended })
 	s.typed = append(s.typed, b)
 	return b
 }
 
-// run waits for the end of a block, which has to succeed.
+// run waits for the end of a block, which must succeed.
 func (s *terminal) run(block string) {
 	s.t.Helper()
 	b := s.enter(block)
@@ -68,7 +68,7 @@ func (s *terminal) run(block string) {
 	}
 }
 
-// folderNow is where the blocks so far have led.
+// folderNow returns the working directory after the blocks so far.
 func (s *terminal) folderNow() string {
 	s.t.Helper()
 	entries, err := filepath.Glob(filepath.Join(s.folder, "*", "go.work"))
@@ -78,7 +78,7 @@ func (s *terminal) folderNow() string {
 	return filepath.Dir(entries[0])
 }
 
-// shown is everything that the blocks so far have printed.
+// shown returns everything that the blocks so far have printed.
 func (s *terminal) shown() string {
 	var all strings.Builder
 	for _, b := range s.typed {
@@ -96,7 +96,7 @@ func (b *typed) running() bool {
 	}
 }
 
-// interrupt is Ctrl-C, after which a program has to end well.
+// interrupt sends Ctrl-C, after which a program must end cleanly.
 func (s *terminal) interrupt(b *typed) {
 	s.t.Helper()
 	if err := syscall.Kill(-b.cmd.Process.Pid, syscall.SIGINT); err != nil {
@@ -108,7 +108,7 @@ func (s *terminal) interrupt(b *typed) {
 	}
 }
 
-// until polls for a condition that a running block brings about.
+// until polls for a condition that a running block causes.
 func (s *terminal) until(what string, b *typed, ok func() bool) {
 	s.t.Helper()
 	deadline := time.After(4 * time.Minute)
@@ -126,7 +126,7 @@ func (s *terminal) until(what string, b *typed, ok func() bool) {
 	}
 }
 
-// without returns the environment without what a developer's shell may say about databases and this program.
+// without returns the environment without a developer's settings for databases and this program.
 func without(names ...string) []string {
 	var env []string
 next:

@@ -13,10 +13,10 @@ import (
 
 var ann = admin.By{Who: "ann@test", Why: "a test"}
 
-// traffic is the name of messages that are there to keep others company.
+// traffic is the key of background messages.
 const traffic = "z"
 
-// acts are the commands that do something.
+// acts are the commands that change something.
 var acts map[string]func(s *scene, args []string) error
 
 func init() {
@@ -44,10 +44,10 @@ func init() {
 			}
 			return err
 		},
-		"retry":   letter(admin.Retry),
-		"skip":    letter(admin.Skip),
-		"park":    letter(admin.Park),
-		"discard": letter(admin.Discard),
+		"retry":   deadLetter(admin.Retry),
+		"skip":    deadLetter(admin.Skip),
+		"park":    deadLetter(admin.Park),
+		"discard": deadLetter(admin.Discard),
 		"edit": func(s *scene, args []string) error {
 			rows, err := s.admin.List(s.t.Context(), admin.Filter{ID: s.ids[args[0]]}, nil, 1)
 			if err != nil || len(rows) == 0 {
@@ -81,7 +81,7 @@ func outage(down bool) func(s *scene, args []string) error {
 	}
 }
 
-func letter(act admin.Act) func(s *scene, args []string) error {
+func deadLetter(act admin.Act) func(s *scene, args []string) error {
 	return func(s *scene, args []string) error {
 		for _, name := range args {
 			if n, err := s.admin.Act(s.t.Context(), ann, act, admin.Filter{ID: s.ids[name]}, 0); n != 1 || err != nil {
@@ -130,7 +130,7 @@ func (s *scene) enqueue(args []string) error {
 	return err
 }
 
-// write enqueues messages in one transaction, and returns how many were left out.
+// write enqueues messages in one transaction, and returns how many were dropped as duplicates.
 func (s *scene) write(args []string) (repeats int, err error) {
 	var msgs []postrider.Message
 	for _, arg := range args {

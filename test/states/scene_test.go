@@ -63,13 +63,13 @@ type scene struct {
 	system
 	t       *testing.T
 	ids     map[string]postrider.ID // by name
-	configs []relay.Config          // of the relays that run
+	configs []relay.Config          // of the running relays
 	relays  []*relay.Relay
 	stops   []func()
 
 	mu      sync.Mutex
-	moods   map[string]error       // by name: what the destination says to a message
-	down    bool                   // it says so to all
+	moods   map[string]error       // by name: the destination's error for a message
+	down    bool                   // the destination fails for all
 	arrived map[string][]string    // by feed
 	tried   map[string][]time.Time // by name
 }
@@ -105,7 +105,7 @@ func (s *scene) start(cfg relay.Config) {
 	})
 }
 
-// stop ends all relays.
+// stop stops all relays.
 func (s *scene) stop() {
 	for _, stop := range s.stops {
 		stop()
@@ -113,7 +113,7 @@ func (s *scene) stop() {
 	s.configs, s.relays, s.stops = nil, nil, nil
 }
 
-// quick is a relay that makes no test wait for longer than it has to.
+// quick returns the settings of a relay with short delays.
 func quick() relay.Config {
 	return relay.Config{
 		Feed:            "default",
@@ -125,7 +125,7 @@ func quick() relay.Config {
 	}
 }
 
-// destination is what the relays of a feed send to. It does not keep order.
+// destination is the publisher of a feed's relays. It does not keep order.
 type destination struct {
 	*scene
 	feed string
@@ -157,7 +157,7 @@ func (d destination) Publish(_ context.Context, msgs []postrider.Message) []erro
 	return errs
 }
 
-// arrivals returns what has arrived, and the same by key.
+// arrivals returns what has arrived, and the same sorted by key.
 func (s *scene) arrivals(feed string) (all, byKey []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *scene) arrivals(feed string) (all, byKey []string) {
 	return all, sortByKey(all)
 }
 
-// sortByKey leaves the names of a key in their order.
+// sortByKey sorts names by key, and keeps the order within a key.
 func sortByKey(names []string) []string {
 	names = slices.Clone(names)
 	slices.SortStableFunc(names, func(a, b string) int { return int(a[0]) - int(b[0]) })

@@ -53,8 +53,8 @@ func run(t *testing.T, s *scene, path, text string) {
 	}
 }
 
-// patience is how long a statement may take until it holds.
-const patience = 30 * time.Second
+// timeout is how long a statement may take until it holds.
+const timeout = 30 * time.Second
 
 func (s *scene) do(verb string, args []string) error {
 	if verb == "refused" {
@@ -77,7 +77,7 @@ func (s *scene) do(verb string, args []string) error {
 	got, want := "", ""
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); <-tick.C {
 		if busy {
 			if err := s.enqueue([]string{traffic}); err != nil {
 				return err
@@ -91,10 +91,10 @@ func (s *scene) do(verb string, args []string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("after %v\n got %s\nwant %s", patience, got, want)
+	return fmt.Errorf("after %v\n got %s\nwant %s", timeout, got, want)
 }
 
-// expand writes out names such as a1..a5.
+// expand expands ranges such as a1..a5.
 func expand(args []string) []string {
 	var all []string
 	for _, arg := range args {
@@ -111,7 +111,7 @@ func expand(args []string) []string {
 	return all
 }
 
-// option takes "name=value" out of the arguments.
+// option removes "name=value" from the arguments.
 func option(args []string, name, otherwise string) (value string, rest []string) {
 	value = otherwise
 	for _, arg := range args {
@@ -124,7 +124,7 @@ func option(args []string, name, otherwise string) (value string, rest []string)
 	return value, rest
 }
 
-// statements return what is and what should be.
+// statements return the actual and the expected value.
 var statements = map[string]func(s *scene, args []string) (got, want string, err error){
 	"delivered": func(s *scene, args []string) (string, string, error) {
 		feed, names := option(args, "feed", "default")

@@ -24,7 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// span is one that was received.
+// span is a received span.
 type span struct {
 	service, name     string
 	kind              string
@@ -35,12 +35,12 @@ type span struct {
 	failed            bool
 }
 
-// backend is what a tracing system is to the services: an OTLP endpoint.
+// backend is a tracing backend: an OTLP endpoint.
 type backend struct {
 	*httptest.Server
 	mu    sync.Mutex
 	spans []span
-	raw   bytes.Buffer // all that came
+	raw   bytes.Buffer // everything received
 }
 
 func newBackend(t *testing.T) *backend {
@@ -105,7 +105,7 @@ func flat(attributes []*common.KeyValue) map[string]string {
 	return all
 }
 
-// provider returns the tracing of one service, which sends to the backend over HTTP.
+// provider returns the tracer provider of one service, which sends to the backend over HTTP.
 func (b *backend) provider(t *testing.T, service string) *sdktrace.TracerProvider {
 	t.Helper()
 	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(b.URL+"/v1/traces"))
@@ -116,7 +116,7 @@ func (b *backend) provider(t *testing.T, service string) *sdktrace.TracerProvide
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", service))))
 }
 
-// received returns all spans, after the services have sent their last, in the order in which they began.
+// received flushes the services and returns all spans, in order of their start.
 func (b *backend) received(t *testing.T, services ...*service) []span {
 	t.Helper()
 	for _, s := range services {

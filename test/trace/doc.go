@@ -1,5 +1,6 @@
-// Package trace tests that one trace leads from a request to the effect of its message, through a database, a relay and each
-// broker. The spans travel as real OTLP, and the pictures in docs/trace are drawn from what was received:
+// Package trace tests that one trace leads from a request through a database, a relay and each broker
+// to the effect of its message. The spans are exported as real OTLP, and the figures in docs/trace are
+// drawn from what the collector received:
 //
 //	go test ./trace -update
 package trace

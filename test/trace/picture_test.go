@@ -14,14 +14,14 @@ import (
 
 var update = flag.Bool("update", false, "write the pictures in docs/trace")
 
-// pictures are drawn for these brokers.
+// pictures lists the brokers that figures are drawn for.
 var pictures = []string{"nats", "rabbitmq", "kafka"}
 
-// draw makes a picture of the order's trace, and writes it if that was asked for.
+// draw draws the order's trace, and writes the file with -update.
 func draw(t *testing.T, b server, s *scene, spans []span) {
 	t.Helper()
 	if t.Failed() {
-		return // there may be no call to draw
+		return // a broker without traced calls
 	}
 	p := newPicture(s.shown(spans, s.traceOf("orders", secretOrder)))
 	text := p.svg("One order through "+b.title, "from the request to the last effect, as an OTLP backend has received it")
@@ -39,8 +39,8 @@ func draw(t *testing.T, b server, s *scene, spans []span) {
 	}
 }
 
-// shown returns the spans of a trace, and those of other traces that link to them, with the names that a shop would have given its
-// topics.
+// shown returns the spans of a trace, and those of other traces that link to them, with readable
+// topic names.
 func (s *scene) shown(spans []span, trace string) []span {
 	inside := make(map[string]bool)
 	for _, x := range spans {

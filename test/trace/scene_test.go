@@ -25,7 +25,7 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// service is one process as the backend sees it.
+// service is one process from the backend's point of view.
 type service struct {
 	name     string
 	provider *sdktrace.TracerProvider
@@ -33,14 +33,15 @@ type service struct {
 	tracer   trace.Tracer
 }
 
-// scene is a shop that takes orders, a relay, a service that charges for them, and one that writes mails about that.
+// scene is a shop that takes orders, a relay, a service that charges for them, and one that sends
+// mail.
 type scene struct {
 	t       *testing.T
 	b       *backend
 	pool    *pgxpool.Pool
 	cfg     postgres.Config
 	db      *postgres.DB
-	orders  string // names at the broker
+	orders  string // topics at the broker
 	charges string
 
 	shop, carrier, billing, mailer *service
@@ -48,7 +49,7 @@ type scene struct {
 	failures                       atomic.Int32 // of billing's handler, before it succeeds
 }
 
-// Secrets that no span may hold.
+// Secrets that no span may contain.
 const (
 	secretPayload = "canary-in-the-payload"
 	secretHeader  = "canary-in-a-header"
@@ -87,7 +88,8 @@ func (s *scene) service(name, system string) *service {
 
 func (s *scene) table(name string) string { return pgx.Identifier{s.cfg.Schema, name}.Sanitize() }
 
-// write is a business write in a span of the service's own, and leaves the trace that it happened in.
+// write performs a business write in a span of the service, and records the trace that it belongs
+// to.
 func (s *scene) write(ctx context.Context, by *service, tx pgx.Tx, table, id string) error {
 	ctx, span := by.tracer.Start(ctx, "INSERT "+table, trace.WithSpanKind(trace.SpanKindClient))
 	defer span.End()
@@ -122,7 +124,7 @@ func (s *scene) place(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// charge is billing's handler. It enqueues a message of its own.
+// charge is billing's handler. It enqueues another message.
 func (s *scene) charge(ctx context.Context, tx pgx.Tx, m postrider.Message) error {
 	if m.AggregateID == secretOrder && s.failures.Add(-1) >= 0 {
 		return fmt.Errorf("no luck with %s", m.Payload)
@@ -138,8 +140,8 @@ func (s *scene) mail(ctx context.Context, tx pgx.Tx, m postrider.Message) error 
 	return s.write(ctx, s.mailer, tx, "mails", m.AggregateID)
 }
 
-// run places an order, and returns the spans of everything that followed from it. An order that was placed before makes sure that
-// everybody is at work, so that times mean something.
+// run places an order and returns the spans of everything that it caused. An earlier order makes
+// sure that all services are running, so that the times are meaningful.
 func (s *scene) run(on server) []span {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -205,7 +207,7 @@ func (s *scene) order(url, id string) {
 	}
 }
 
-// traceOf returns the trace that a row was written in, "" if there is no such row.
+// traceOf returns the trace in which a row was written, or "" if there is no such row.
 func (s *scene) traceOf(table, id string) string {
 	s.t.Helper()
 	var found string

@@ -53,7 +53,7 @@ func (s server) settings(t *testing.T, values map[string]string) *broker.Setting
 
 var lastName atomic.Int64
 
-// create makes a new name.
+// create creates a new name.
 func (s server) create(t *testing.T, what string) string {
 	t.Helper()
 	name := fmt.Sprintf("%s-%d-%d", what, time.Now().UnixMilli(), lastName.Add(1))
@@ -87,7 +87,7 @@ func (s server) consumer(t *testing.T, name, group string) postrider.Consumer {
 	return c
 }
 
-// logger shows what is said when a test fails and -v is set.
+// logger prints logs if a test fails with -v.
 func logger(t *testing.T) *slog.Logger {
 	if !testing.Verbose() {
 		return slog.New(slog.DiscardHandler)

@@ -18,7 +18,7 @@ func TestOneTrace(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, b)
 			spans := s.run(b)
-			for _, problem := range s.judge(spans) {
+			for _, problem := range s.check(spans) {
 				t.Error(problem)
 			}
 			s.keepsSecrets()
@@ -27,26 +27,28 @@ func TestOneTrace(t *testing.T) {
 	}
 }
 
-// TestBlindOutbox is the known bug: an outbox that is not observed breaks the trace, and the judge sees it.
+// TestBlindOutbox plants a known bug: an outbox that is not observed breaks the trace, and the
+// check detects it.
 func TestBlindOutbox(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, servers[0])
 	s.blind = true
-	problems := strings.Join(s.judge(s.run(servers[0])), "\n")
+	problems := strings.Join(s.check(s.run(servers[0])), "\n")
 	for _, want := range []string{"the row in charged was written in trace", `billing has no span "process ` + s.orders} {
 		if !strings.Contains(problems, want) {
-			t.Errorf("the judge does not see that %s; it sees:\n%s", want, problems)
+			t.Errorf("the check does not report that %s; it reports:\n%s", want, problems)
 		}
 	}
 }
 
-// TestRetry lets a handler fail. The attempt that succeeds comes from the consumer's database, and is in the same trace.
+// TestRetry has a handler fail. The successful attempt starts from the consumer's database and is
+// in the same trace.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, servers[0])
 	s.failures.Store(1)
 	spans := s.run(servers[0])
-	for _, problem := range s.judge(spans) {
+	for _, problem := range s.check(spans) {
 		t.Error(problem)
 	}
 	attempts := s.find(spans, "billing", "process "+s.orders)
@@ -56,7 +58,7 @@ func TestRetry(t *testing.T) {
 	s.keepsSecrets()
 }
 
-// find returns the spans of a service that have a name, in the trace of the order.
+// find returns the spans of a service with a name, in the trace of the order.
 func (s *scene) find(spans []span, service, name string) []span {
 	var found []span
 	for _, x := range spans {
@@ -67,8 +69,8 @@ func (s *scene) find(spans []span, service, name string) []span {
 	return found
 }
 
-// judge says what keeps the spans from being one trace from the request to the mail.
-func (s *scene) judge(spans []span) (problems []string) {
+// check returns what keeps the spans from being one trace from the request to the mail.
+func (s *scene) check(spans []span) (problems []string) {
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	for _, table := range []string{"charged", "mails"} {
 		if got, want := s.traceOf(table, secretOrder), s.traceOf("orders", secretOrder); got != want {
@@ -88,7 +90,7 @@ func (s *scene) judge(spans []span) (problems []string) {
 			complain("%q of %s is not below %q of %s", child.name, child.service, parent.name, parent.service)
 		}
 	}
-	// leg is the way of one message.
+	// leg checks the path of one message.
 	leg := func(from, by, to *service, around span, kind, topic string) span {
 		create, send, process := last(from.name, "create "+kind), last(by.name, "send "+topic), last(to.name, "process "+topic)
 		if create.id == "" || send.id == "" || process.id == "" {
@@ -129,7 +131,7 @@ func (s *scene) judge(spans []span) (problems []string) {
 	return problems
 }
 
-// keepsSecrets looks for canaries in all bytes that left the services.
+// keepsSecrets searches all bytes that the services sent for planted secrets.
 func (s *scene) keepsSecrets() {
 	s.t.Helper()
 	secrets := []string{secretPayload, secretHeader, secretOrder, "postgres://"}

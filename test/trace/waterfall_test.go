@@ -8,38 +8,39 @@ import (
 	"time"
 )
 
-// Places in a picture, in pixels.
+// Positions in a figure, in pixels.
 const (
 	width     = 880
-	labels    = 20  // where the names of services begin
-	names     = 88  // where the names of spans begin
-	left      = 310 // where time begins
-	right     = 800 // where it ends; the last numbers need room
+	labels    = 20  // names of services
+	names     = 88  // names of spans
+	left      = 310 // start of the time axis
+	right     = 800 // its end; the last numbers need room
 	top       = 100 // the first row
 	rowHeight = 28
 	barHeight = 14
-	gap       = 44 // between the trace and the calls of the relay
+	gap       = 44 // between the trace and the relay's calls
 )
 
-// row is a span in its place.
+// row is a span with its position.
 type row struct {
 	span
 	depth  int
-	parent int // its row, -1 for none
-	y      int // its middle
+	parent int // index of its row, or -1
+	y      int // its center
 	x, end float64
 }
 
-// picture is a waterfall: the spans of one trace as a tree, and below them spans of other traces that are linked to it.
+// picture is a waterfall diagram: the spans of one trace as a tree, and below them linked spans of
+// other traces.
 type picture struct {
 	rows    []row
-	calls   int // the first row that is not of the trace
+	calls   int // index of the first row outside the trace
 	begin   time.Time
 	length  time.Duration
 	colours map[string]int // by service
 }
 
-// newPicture places spans, which are in the order in which they began, the root first.
+// newPicture lays out spans, which are in order of their start, the root first.
 func newPicture(spans []span) *picture {
 	p := &picture{begin: spans[0].start, colours: make(map[string]int)}
 	for _, s := range spans {
@@ -77,7 +78,7 @@ func (p *picture) at(t time.Time) float64 {
 	return left + float64(t.Sub(p.begin))/float64(p.length)*(right-left)
 }
 
-// row returns that of a span, nil if it is not shown.
+// row returns the row of a span, or nil if it is not shown.
 func (p *picture) row(id string) *row {
 	if i := slices.IndexFunc(p.rows, func(r row) bool { return r.id == id }); i >= 0 {
 		return &p.rows[i]
@@ -85,7 +86,7 @@ func (p *picture) row(id string) *row {
 	return nil
 }
 
-// style has colours for light and for dark surroundings.
+// style has colors for light and dark themes.
 const style = `
   text { font: 12.5px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; fill: var(--ink) }
   .title { font-size: 17px; font-weight: 600 } .soft { fill: var(--soft); font-size: 11.5px }
@@ -104,7 +105,7 @@ const style = `
   }
 `
 
-// svg draws the picture.
+// svg renders the figure.
 func (p *picture) svg(title, subtitle string) string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -133,7 +134,7 @@ func (p *picture) svg(title, subtitle string) string {
 	return b.String()
 }
 
-// axis draws the times, and stripes for the rows.
+// axis draws the time axis, and stripes for the rows.
 func (p *picture) axis(w func(string, ...any), bottom int) {
 	for i, r := range p.rows {
 		if i%2 == 0 {
@@ -182,7 +183,7 @@ func (p *picture) duration(w func(string, ...any), i int) {
 	w(`<text class="%s" x="%.1f" y="%d">%s</text>`, class, r.end+6, r.y+4, short(r.took()))
 }
 
-// arrows draws the links that lead to another trace.
+// arrows draws the links to other traces.
 func (p *picture) arrows(w func(string, ...any)) {
 	for _, from := range p.rows {
 		for _, id := range from.links {

@@ -23,8 +23,8 @@ import (
 
 const workers = 8
 
-// Answers to COMMIT are lost, in all the ways in which they can be. What was reported as done is done once, with its message,
-// and what was reported as failed has left nothing.
+// TestLostCommitAnswers loses responses to COMMIT in every possible way. What was reported as done
+// is done once, with its message, and what was reported as failed has left nothing.
 func TestLostCommitAnswers(t *testing.T) {
 	t.Run("pgx", func(t *testing.T) { placeByPgx(t, "POSTRIDER_TEST_POSTGRES18", size(), nil) })
 	t.Run("pooler", func(t *testing.T) { placeByPgx(t, "POSTRIDER_TEST_PGBOUNCER15", size()/4, nil) })
@@ -36,7 +36,7 @@ func TestLostCommitAnswers(t *testing.T) {
 		proxied := stdlib.OpenDBFromPool(s.proxied)
 		defer proxied.Close()
 		cfg := s.cfg
-		cfg.Transactor.Retry.Attempts = 2 // some fail for good
+		cfg.Transactor.Retry.Attempts = 2 // some fail permanently
 		db, err := postgres.OpenSQL(proxied, cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func insertPgx(ctx context.Context, tx pgx.Tx, sql, id string) error {
 	return err
 }
 
-// badLuck makes half of all COMMITs meet a fault.
+// badLuck injects a fault into half of all COMMITs.
 func badLuck(s *scene) {
 	s.proxy.onCommit(func() (fault, time.Duration) {
 		if rand.IntN(2) == 0 {
@@ -81,7 +81,7 @@ func placeOrders[Tx any](s *scene, work postrider.Transactor[Tx], n int, insert 
 	badLuck(s)
 	statement := s.in("INSERT INTO @.orders VALUES ($1)")
 	results := run(n, func(id string) error {
-		o := &order{id: id} // outside of the unit: each run finds what the one before has left
+		o := &order{id: id} // outside of the unit: each run finds what the previous one has left
 		var hooks atomic.Int64
 		err := work.Do(s.t.Context(), func(ctx context.Context, tx Tx) error {
 			o.place()
@@ -147,7 +147,8 @@ func run(n int, place func(id string) error) map[string]error {
 	return results
 }
 
-// The same test sees what is wrong with repeating whenever COMMIT returns an error, and with giving up.
+// TestBlindRepetitionDoubles shows that the test detects both wrong strategies: to repeat whenever
+// COMMIT returns an error, and to give up.
 func TestBlindRepetitionDoubles(t *testing.T) {
 	s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	badLuck(s)

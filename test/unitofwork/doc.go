@@ -1,3 +1,3 @@
-// Package unitofwork tests the unit of work and its transactors where it hurts: answers to COMMIT that never come, and stores that are
-// swapped under an application.
+// Package unitofwork tests the unit of work and its transactors in two hard cases: a COMMIT that gets
+// no response, and a store that is replaced while the application runs.
 package unitofwork

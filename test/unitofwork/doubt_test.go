@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider/store/unitofwork"
 )
 
-// placed is how one order through a proxy has ended.
+// placed is the result of one order through a proxy.
 type placed struct {
 	err            error
 	runs           int
@@ -48,7 +48,8 @@ func (s *scene) place(ctx context.Context, what fault, change func(*postgres.Con
 
 func newest(t *testing.T) *scene { return newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")) }
 
-// A session that waits for a COMMIT that will not come is ended, and the function is run again.
+// TestForgottenSession has a session wait for a COMMIT that will not come. The session is
+// terminated, and the function runs again.
 func TestForgottenSession(t *testing.T) {
 	p := newest(t).place(t.Context(), cutForgotten, nil)
 	if p.err != nil || p.runs != 2 || p.rows != 1 || p.messages != 1 || p.took > 15*time.Second {
@@ -56,7 +57,8 @@ func TestForgottenSession(t *testing.T) {
 	}
 }
 
-// When the server has crashed since, its word for "committed" is not taken; its word for "aborted" is.
+// TestCrashBetweenCommitAndQuestion crashes the server before the outcome is queried: then its
+// answer "committed" is not trusted, but "aborted" is.
 func TestCrashBetweenCommitAndQuestion(t *testing.T) {
 	for name, crash := range map[string]string{
 		"emptied": "DELETE FROM @.generation",
@@ -65,7 +67,7 @@ func TestCrashBetweenCommitAndQuestion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newest(t)
 			s.proxy.onQuestion(func() bool {
-				s.exec(crash) // before each question
+				s.exec(crash) // before each query
 				return false
 			})
 			if p := s.place(t.Context(), cutAnswer, nil); !errors.Is(p.err, postrider.ErrUncertain) || p.runs != 1 {
@@ -75,7 +77,7 @@ func TestCrashBetweenCommitAndQuestion(t *testing.T) {
 			if p := s.place(t.Context(), cutBefore, nil); p.err != nil || p.runs != 2 || p.rows != 1 {
 				t.Errorf("aborted: got %+v", p)
 			}
-			// The generation is there again for those who come later.
+			// The generation exists again for later clients.
 			s.proxy.onQuestion(func() bool { return false })
 			s.exec("DELETE FROM @.orders")
 			if p := s.place(t.Context(), cutAnswer, nil); p.err != nil || p.runs != 1 || p.rows != 1 {
@@ -85,13 +87,13 @@ func TestCrashBetweenCommitAndQuestion(t *testing.T) {
 	}
 }
 
-// Whoever cannot find out says so, and says it in time.
+// TestNobodyAnswers checks that an outcome that cannot be determined is reported, in time.
 func TestNobodyAnswers(t *testing.T) {
 	s := newest(t)
 	s.proxy.onQuestion(func() bool { return true })
-	patience := 300 * time.Millisecond
-	p := s.place(t.Context(), cutAnswer, func(c *postgres.Config) { c.Transactor.ResolveTimeout = patience })
-	if !errors.Is(p.err, postrider.ErrUncertain) || p.runs != 1 || p.rows != 1 || p.took < patience {
+	timeout := 300 * time.Millisecond
+	p := s.place(t.Context(), cutAnswer, func(c *postgres.Config) { c.Transactor.ResolveTimeout = timeout })
+	if !errors.Is(p.err, postrider.ErrUncertain) || p.runs != 1 || p.rows != 1 || p.took < timeout {
 		t.Errorf("got %+v", p)
 	}
 }
@@ -105,7 +107,8 @@ func TestLeaveUncertain(t *testing.T) {
 	}
 }
 
-// The end of the caller's context while COMMIT is under way is no reason for doubt.
+// TestContextEndsDuringCommit checks that the end of the caller's context during COMMIT does not
+// make the outcome uncertain.
 func TestContextEndsDuringCommit(t *testing.T) {
 	for name, what := range map[string]fault{"answered": none, "answer lost": cutAnswer, "lost": cutBefore} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +145,7 @@ func TestContextEndsDuringCommit(t *testing.T) {
 	}
 }
 
-// A transaction that has written nothing has nothing to lose.
+// TestNothingWritten checks that a transaction without writes has no uncertain outcome.
 func TestNothingWritten(t *testing.T) {
 	s := newest(t)
 	for _, what := range []fault{cutBefore, cutAnswer} {

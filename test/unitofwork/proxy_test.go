@@ -16,15 +16,15 @@ type fault int
 
 const (
 	none         fault = iota
-	cutBefore          // the server does not get it
-	cutAfter           // the server gets it; the client is cut off at once
-	cutAnswer          // the server has answered; the client is cut off, after a while, in place of the answer
-	cutThenSend        // the client is cut off; the server gets it after a while
-	cutForgotten       // the client is cut off; the server does not get it, and does not learn that nobody is there any more
+	cutBefore          // the server does not receive it
+	cutAfter           // the server receives it; the client is cut off at once
+	cutAnswer          // the server has responded; after a delay the client is cut off instead of getting the response
+	cutThenSend        // the client is cut off; the server receives it after a delay
+	cutForgotten       // the client is cut off; the server neither receives it nor learns that the client is gone
 	faults
 )
 
-// proxy stands between clients and a PostgreSQL server, and reads what clients say.
+// proxy forwards between clients and a PostgreSQL server, and reads the clients' messages.
 type proxy struct {
 	listener net.Listener
 	target   string
@@ -54,14 +54,16 @@ func listen(t testing.TB, target string) *proxy {
 	return p
 }
 
-// onCommit sets what decides about each COMMIT, and how long a while is. Calls may overlap.
+// onCommit sets the function that decides about each COMMIT, and the length of delays. It may be
+// called concurrently.
 func (p *proxy) onCommit(f func() (fault, time.Duration)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.commit = f
 }
 
-// onQuestion sets what decides whether a question for the outcome of a transaction cuts the connection. Calls may overlap.
+// onQuestion sets the function that decides whether a query for the outcome of a transaction cuts
+// the connection. It may be called concurrently.
 func (p *proxy) onQuestion(f func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +119,7 @@ func (p *proxy) forget(conns ...net.Conn) {
 	}
 }
 
-// serve forwards whole messages of the client until the connection ends or one is a COMMIT with a fault.
+// serve forwards whole client messages until the connection ends or one is a COMMIT with a fault.
 func (p *proxy) serve(client, server *net.TCPConn) {
 	answers := &answers{client: client, server: server, ready: make(chan struct{}, 1)}
 	var back sync.WaitGroup
@@ -173,25 +175,26 @@ func (p *proxy) serve(client, server *net.TCPConn) {
 			_ = server.CloseWrite()
 		case cutForgotten:
 			answers.silence()
-			reset(client) // back waits until the server closes
-		case faults: // how many there are
+			reset(client) // the other direction waits until the server closes
+		case faults: // the number of faults
 		}
 		return
 	}
 }
 
-// reset closes with RST: whoever waits for an answer learns at once that none will come.
+// reset closes with RST, so that a client that waits for a response learns at once that none will
+// come.
 func reset(c *net.TCPConn) {
 	_ = c.SetLinger(0)
 	_ = c.Close()
 }
 
-// answers are what the server says on one connection.
+// answers are the server's responses on one connection.
 type answers struct {
 	client, server *net.TCPConn
 	mu             sync.Mutex
 	silent         bool
-	ready          chan struct{} // something was held back, or there is nothing more
+	ready          chan struct{} // something was held back, or nothing more will come
 }
 
 func (a *answers) silence() {
@@ -258,7 +261,7 @@ func says(message []byte, statement string) bool {
 	return false
 }
 
-// asks reports whether a message is a statement that holds a word.
+// asks reports whether a message is a statement that contains a word.
 func asks(message []byte, word string) bool {
 	return len(message) > 5 && (message[0] == 'Q' || message[0] == 'P') && bytes.Contains(message, []byte(word))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider/store/unitofwork"
 )
 
-// scene is a schema with one table of the application, and a pool that reaches it through a proxy.
+// scene is a schema with one application table, and a pool that reaches it through a proxy.
 type scene struct {
 	t       *testing.T
 	direct  *pgxpool.Pool
@@ -29,7 +29,7 @@ func newScene(t *testing.T, dsn string) *scene {
 	t.Helper()
 	s := &scene{t: t, direct: pgtest.Pool(t, dsn)}
 	s.cfg = pgtest.Schema(t, s.direct, postgres.Layout{Shards: 4})
-	// Without any constraint, so that what is done twice is seen twice.
+	// No constraint, so that duplicates are visible.
 	s.exec("CREATE TABLE @.orders (id text)")
 	at := s.direct.Config().ConnConfig
 	s.proxy = listen(t, fmt.Sprintf("%s:%d", at.Host, at.Port))
@@ -76,7 +76,7 @@ func (s *scene) exec(sql string, args ...any) {
 	}
 }
 
-// counts returns how often each order is there.
+// counts returns how often each order exists.
 func (s *scene) counts(sql string) map[string]int {
 	s.t.Helper()
 	rows, err := s.direct.Query(s.t.Context(), s.in(sql))
@@ -115,5 +115,5 @@ func (o *order) place() {
 	o.Record(postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: o.id}, nil))
 }
 
-// insert writes the row of an order in a transaction, by any driver.
+// insert inserts an order in a transaction, with any driver.
 type insert[Tx any] func(ctx context.Context, tx Tx, sql, id string) error

@@ -20,7 +20,7 @@ import (
 	"github.com/postrider/postrider/store/unitofwork"
 )
 
-// shop is an application. It knows the type of its transactions, and neither a store nor a relay.
+// shop is an application. It knows only the type of its transactions, neither a store nor a relay.
 type shop struct {
 	db     postrider.Transactor[pgx.Tx]
 	outbox postrider.Outbox[pgx.Tx]
@@ -29,7 +29,8 @@ type shop struct {
 
 var errOutOfStock = errors.New("out of stock")
 
-// buy places an order, with one message by the manual way and one by the automatic. More than 10 is out of stock.
+// buy places an order, with one message enqueued manually and one automatically. More than 10 is
+// out of stock.
 func (s *shop) buy(ctx context.Context, id string, amount int) error {
 	work := unitofwork.New(s.db, s.outbox)
 	return work.Do(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -51,7 +52,8 @@ func (s *shop) buy(ctx context.Context, id string, amount int) error {
 	})
 }
 
-// The same application with either outbox, with the same result: only the wiring differs.
+// TestSwap runs the same application with either outbox, with the same result: only the wiring
+// differs.
 func TestSwap(t *testing.T) {
 	for name, wire := range map[string]func(*scene) (postrider.Outbox[pgx.Tx], feeds.Store){
 		"memory": func(*scene) (postrider.Outbox[pgx.Tx], feeds.Store) {
@@ -89,7 +91,7 @@ func trade(t *testing.T, s *scene, app *shop, store feeds.Store) {
 			want = append(want, id)
 		}
 	}
-	// A fact that was refused can be stated again; one that was accepted is stated once.
+	// A rejected fact can be stated again; an accepted one is stated once.
 	if err := app.buy(ctx, "11", 1); err != nil {
 		t.Error(err)
 	}

@@ -22,7 +22,8 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// lazy opens a publisher with the first message: Watermill's for AMQP fails where the server is not there at the start.
+// lazy opens a publisher with the first message, because Watermill's AMQP publisher fails if the
+// server is down at the start.
 type lazy struct {
 	open func() (*wmamqp.Publisher, error)
 
@@ -75,7 +76,7 @@ func amqpDestination(address, at string) (*watermill.Destination, error) {
 		return p
 	}}
 	l := &lazy{open: func() (*wmamqp.Publisher, error) { return wmamqp.NewPublisher(cfg, wm.NopLogger{}) }}
-	// What the publisher itself says of its connection comes late.
+	// The publisher itself reports late that its connection is broken.
 	probe := func(context.Context) error {
 		conn, err := amqp.DialConfig(address, *cfg.Connection.AmqpConfig)
 		if err != nil {
@@ -116,7 +117,7 @@ func TestAMQP(t *testing.T) {
 	})
 }
 
-// queue makes a durable queue and deletes it in the end.
+// queue creates a durable queue, and deletes it at the end.
 func queue(t *testing.T, address string) string {
 	t.Helper()
 	name := fmt.Sprintf("watermill-%s", postrider.NewID())

@@ -1,2 +1,2 @@
-// Package watermill tests adapter/watermill with the real publishers of Watermill and the real servers behind them.
+// Package watermill tests adapter/watermill with Watermill's publishers on real servers.
 package watermill

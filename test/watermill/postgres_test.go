@@ -37,8 +37,8 @@ func placeOrder(ctx context.Context, tx *sql.Tx, outbox postrider.Outbox[*sql.Tx
 
 //docs:end
 
-// TestTransaction publishes with Watermill's interface on transactions of both kinds. What was committed is in the log, in
-// order, and what was rolled back is not.
+// TestTransaction publishes with Watermill's interface on both kinds of transactions. What was
+// committed is in the log, in order; what was rolled back is not.
 func TestTransaction(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -101,8 +101,9 @@ func TestTransaction(t *testing.T) {
 	})
 }
 
-// TestWholeWay holds that a Watermill application sees no difference: what its code publishes in a transaction, its subscriber
-// receives with the same UUID and metadata, through the outbox, the relay and Watermill's publisher for Redis.
+// TestWholeWay checks that a Watermill application sees no difference: what its code publishes in a
+// transaction, its subscriber receives with the same UUID and metadata, through the outbox, the
+// relay and Watermill's publisher for Redis.
 func TestWholeWay(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
@@ -131,7 +132,7 @@ func TestWholeWay(t *testing.T) {
 	for i := range count {
 		m := message.NewMessage(wm.NewUUID(), fmt.Append(nil, i))
 		if i%2 == 1 {
-			m.UUID = wm.NewULID() // which is no UUID
+			m.UUID = wm.NewULID() // not a UUID
 		}
 		m.Metadata = message.Metadata{"order_id": "42", "trace": fmt.Sprint(i)}
 		uuids = append(uuids, m.UUID)

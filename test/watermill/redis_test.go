@@ -19,7 +19,8 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// fields writes entries as Postrider's own consumers read them. Watermill's default packs the metadata into one field.
+// fields marshals entries in the format of Postrider's own consumers. Watermill's default packs the
+// metadata into one field.
 type fields struct{}
 
 func (fields) Marshal(_ string, m *message.Message) (map[string]any, error) {
@@ -42,7 +43,7 @@ func redisDestination(server string, marshaller redisstream.Marshaller) (*waterm
 		Probe: func(ctx context.Context) error { return client.Ping(ctx).Err() },
 		Classify: func(err error) error {
 			if strings.Contains(err.Error(), "WRONGTYPE") {
-				return postrider.NameUnavailable(err) // the key of this stream holds something else
+				return postrider.NameUnavailable(err) // the key of this stream has another type
 			}
 			return err
 		},

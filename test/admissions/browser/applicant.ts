@@ -1,4 +1,4 @@
-// An applicant at the pages, and what must not happen there.
+// An applicant on the pages, with checks for what must not happen there.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AxeBuilder } from "@axe-core/playwright";

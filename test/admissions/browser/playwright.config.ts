@@ -1,4 +1,5 @@
-// Tests of the pages in a real browser. `go test ./admissions` in the module test starts everything and runs them.
+// Tests of the pages in a real browser. `go test ./admissions` in the module test starts the
+// servers and runs them.
 import { defineConfig } from "@playwright/test";
 import { scene } from "./scene.ts";
 

@@ -1,11 +1,11 @@
-// What the Go test has prepared.
+// Data prepared by the Go test.
 import { readFileSync } from "node:fs";
 
 interface Scene {
   pages: string; // addresses; they end with a slash
   paydesk: string;
   console: string;
-  artifacts: string; // the folder for pictures
+  artifacts: string; // the folder for screenshots
 }
 
 if (!process.env.ADMISSIONS_SCENE) throw new Error("these tests are run by: go test ./admissions, in the module test");

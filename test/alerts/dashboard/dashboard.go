@@ -1,5 +1,5 @@
-// Package dashboard makes the Grafana dashboard, deploy/grafana/dashboard.json. Change what its rows ask, then
-// run go generate here.
+// Package dashboard generates the Grafana dashboard, deploy/grafana/dashboard.json. After a change,
+// run go generate in this folder.
 package dashboard
 
 import (
@@ -10,17 +10,17 @@ import (
 
 //go:generate go run ./write ../../../deploy/grafana/dashboard.json
 
-// JSON returns the dashboard as Grafana imports it.
+// JSON returns the dashboard in Grafana's import format.
 func JSON() ([]byte, error) {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false) // for people who read the queries
+	enc.SetEscapeHTML(false) // keeps the queries readable
 	enc.SetIndent("", "  ")
 	err := enc.Encode(compose())
 	return text.Bytes(), err
 }
 
-// Queries returns every PromQL expression of the dashboard, with ordinary values for its variables.
+// Queries returns every PromQL expression of the dashboard, with typical values for its variables.
 func Queries() []string {
 	var all []string
 	for _, r := range questions() {
@@ -33,7 +33,7 @@ func Queries() []string {
 	return all
 }
 
-// Runbooks returns the files that panels link to, from the root of the repository.
+// Runbooks returns the files that panels link to, relative to the root of the repository.
 func Runbooks() []string {
 	var all []string
 	for _, r := range questions() {

@@ -4,7 +4,7 @@ func whatFails() row {
 	return row{title: "What fails?", panels: []ask{
 		{kind: "stat", title: "Dead letters", unit: "short", warn: 1, width: 6, runbook: "docs/operations/message-refused.md",
 			queries: []query{{`sum(max by (database, feed) (postrider_aside_messages{job=~"$job",database=~"$database",feed=~"$feed",status="dead"}))`, ""}}},
-		{kind: "stat", title: "To be tried again", unit: "short", warn: 11, width: 6, runbook: "docs/operations/message-refused.md",
+		{kind: "stat", title: "Waiting for retry", unit: "short", warn: 11, width: 6, runbook: "docs/operations/message-refused.md",
 			queries: []query{{`sum(max by (database, feed) (postrider_aside_messages{job=~"$job",database=~"$database",feed=~"$feed",status="retry"}))`, ""}}},
 		{kind: "stat", title: "Blocked keys", unit: "short", warn: 1, width: 6, runbook: "docs/operations/key-blocked.md",
 			queries: []query{{"sum(" + largest("postrider_blocked_keys") + ")", ""}}},

@@ -2,14 +2,14 @@ package dashboard
 
 import "strings"
 
-// row is a question and what answers it.
+// row is a question and the panels that answer it.
 type row struct {
 	title     string
 	panels    []ask
 	collapsed bool
 }
 
-// ask is one panel.
+// ask describes one panel.
 type ask struct {
 	kind     string // stat, timeseries or table
 	title    string
@@ -17,15 +17,15 @@ type ask struct {
 	unit     string
 	queries  []query
 	warn     float64 // 0: no threshold
-	critical float64 // 0: none beyond warn
+	critical float64 // 0: no second threshold
 	stacked  bool
-	runbook  string // where to read on
-	width    int    // of 24
+	runbook  string // a page with more details
+	width    int    // of 24 columns
 }
 
 type query struct{ expr, legend string }
 
-// layout puts the panels beside each other, as many as fit.
+// layout places the panels beside each other, as many as fit in a row.
 func layout(rows []row) []panel {
 	var all []panel
 	id, y := 0, 0
@@ -102,7 +102,7 @@ func (a *ask) defaults() defaults {
 	}
 	switch a.kind {
 	case "stat":
-		d.Color, d.NoValue = map[string]any{"mode": "thresholds"}, "nobody says"
+		d.Color, d.NoValue = map[string]any{"mode": "thresholds"}, "no data"
 	case "timeseries":
 		zero := 0.0
 		d.Min, d.Color = &zero, map[string]any{"mode": "palette-classic"}

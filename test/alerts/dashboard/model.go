@@ -1,6 +1,6 @@
 package dashboard
 
-// The parts of Grafana's dashboard model that are used here, schema version 39 (Grafana 11).
+// The parts of Grafana's dashboard model that this package uses, schema version 39 (Grafana 11).
 
 type board struct {
 	UID           string     `json:"uid"`
@@ -36,7 +36,7 @@ type link struct {
 	TargetBlank bool     `json:"targetBlank"`
 }
 
-// page is a link to a file of the repository.
+// page returns a link to a file of the repository.
 func page(title, path string) link {
 	return link{Title: title, URL: "${runbooks}/" + path, Type: "link", Icon: "doc", Tags: []string{}, TargetBlank: true}
 }

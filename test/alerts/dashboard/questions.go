@@ -1,7 +1,7 @@
 package dashboard
 
-// What the series of a panel are chosen by. Figures of the database come from every relay alike, so panels take the largest
-// of them; counters are of one process each, so panels add them up.
+// Selectors of the panels' series. Every relay exports the same metrics about the database, so
+// panels take their maximum; counters belong to one process each, so panels sum them.
 const (
 	inFeed     = `{job=~"$job",database=~"$database",feed=~"$feed"}`
 	ofFeed     = `{job=~"$job",feed=~"$feed"}`
@@ -21,7 +21,7 @@ func quantile(q, metric, by, in string) string {
 	return "histogram_quantile(" + q + ", sum by (" + by + ", le) (rate(" + metric + "_bucket" + in + rate + ")))"
 }
 
-// questions are the rows, in the order in which somebody who was woken up asks them.
+// questions returns the rows, in the order in which an operator on call needs them.
 func questions() []row {
 	return []row{keepingUp(), howFast(), whatFails(), whatItCosts(), whoHoldsWhat()}
 }

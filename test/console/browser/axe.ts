@@ -1,4 +1,5 @@
-// No serious finding of axe on any page. Both themes have the same structure, so that the second needs only look at colours.
+// Checks that axe has no serious finding on any page. Both themes have the same structure, so only
+// colors are checked in the second.
 import { AxeBuilder } from "@axe-core/playwright";
 import { expect, go, open, test } from "./fixtures.ts";
 import { details, pages, scene } from "./scene.ts";
@@ -9,7 +10,7 @@ export function examine(theme: "light" | "dark"): void {
     test.setTimeout(120_000);
     const found: string[] = [];
     const look = async (name: string) => {
-      // There are no frames, and rows of a table are alike.
+      // There are no frames, and the rows of a table are alike.
       const axe = new AxeBuilder({ page }).setLegacyMode().exclude("tbody tr:nth-child(n+9)");
       if (theme === "dark") axe.withRules(["color-contrast"]);
       const { violations } = await axe.analyze();

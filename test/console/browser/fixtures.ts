@@ -1,4 +1,4 @@
-// A page that belongs to somebody who is signed in, and that notes whatever must not happen.
+// A page of a signed-in user that records everything that must not happen.
 import { test as base, expect, type Page } from "@playwright/test";
 import { scene } from "./scene.ts";
 

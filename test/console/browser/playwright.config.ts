@@ -1,4 +1,5 @@
-// Tests of the console in a real browser. `go test ./console` in the module test starts everything and runs them.
+// Tests of the console in a real browser. `go test ./console` in the module test starts the servers
+// and runs them.
 import { defineConfig } from "@playwright/test";
 import { scene } from "./scene.ts";
 
@@ -6,7 +7,7 @@ export default defineConfig({
   testDir: scene.folder ?? "tests",
   outputDir: process.env.CONSOLE_OUTPUT,
   workers: 2,
-  timeout: 60_000, // of a whole test; all that it waits for has limits of its own
+  timeout: 60_000, // of a whole test; each wait has its own limit
   expect: { timeout: 10_000 },
   reporter: [["list"]],
   forbidOnly: true,

@@ -1,4 +1,5 @@
-// Makes pictures of a screen small: their colours become a palette, the rarest ones their nearest neighbours.
+// Makes screenshots small: reduces their colors to a palette, and maps the rarest ones to their
+// nearest neighbors.
 import { deflateSync, inflateSync, crc32 } from "node:zlib";
 
 const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);

@@ -1,8 +1,8 @@
-// What the Go test has prepared.
+// Data prepared by the Go test.
 import { readFileSync } from "node:fs";
 
 interface Scene {
-  folder?: string; // of the tests that are to run; "tests" if it is absent
+  folder?: string; // with the tests to run; default "tests"
   console: string; // addresses; they end with a slash
   proxy: string;
   control: string;

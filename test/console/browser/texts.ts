@@ -1,4 +1,4 @@
-// The texts of the console, so that a better wording breaks no test.
+// The texts of the console, so that rewording them breaks no test.
 type Text = string | { one?: string; other: string };
 
 /** Not a plain import: what those files belong to is checked with other settings than the tests. */

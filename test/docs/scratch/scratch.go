@@ -1,4 +1,5 @@
-// Package scratch makes databases that look like a reader's: the tables are in schema postrider, as the pages say.
+// Package scratch creates databases like a reader's: the tables are in schema postrider, as in the
+// documentation.
 package scratch
 
 import (
@@ -13,20 +14,22 @@ import (
 	"github.com/postrider/postrider/store/postgres/pgtest"
 )
 
-// Empty makes an empty database on PostgreSQL 15 that is removed with the test, and returns its address.
+// Empty creates an empty database on PostgreSQL 15 that is removed with the test, and returns its
+// address.
 func Empty(t testing.TB) string {
 	t.Helper()
 	return pgtest.Database(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES15"))
 }
 
-// Pool makes a database with Postrider's tables and those that the page takes for granted, and connects to it.
+// Pool creates a database with Postrider's tables and those that the page assumes, and connects to
+// it.
 func Pool(t testing.TB, tables ...string) *pgxpool.Pool {
 	t.Helper()
 	pool, _ := Open(t, tables...)
 	return pool
 }
 
-// Open does what [Pool] does, and returns Postrider's part of the database too.
+// Open is like [Pool], and also returns Postrider's part of the database.
 func Open(t testing.TB, tables ...string) (*pgxpool.Pool, *postgres.DB) {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), Empty(t))
@@ -51,7 +54,7 @@ func Open(t testing.TB, tables ...string) (*pgxpool.Pool, *postgres.DB) {
 	return pool, db
 }
 
-// Count returns the single number that a query gives.
+// Count returns the single number that a query returns.
 func Count(t testing.TB, pool *pgxpool.Pool, query string) int {
 	t.Helper()
 	var n int
@@ -61,7 +64,7 @@ func Count(t testing.TB, pool *pgxpool.Pool, query string) int {
 	return n
 }
 
-// Await waits until a query gives a number.
+// Await waits until a query returns a number.
 func Await(t testing.TB, pool *pgxpool.Pool, query string, want int) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {

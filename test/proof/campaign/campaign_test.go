@@ -14,16 +14,17 @@ import (
 	"github.com/postrider/postrider/test/built"
 )
 
-// seed decides what happens when, so that a change that breaks something is found by the run that follows it. Other seeds are for make campaign.
+// seed is fixed, so that the first run after a breaking change detects it. Use make campaign for
+// other seeds.
 const seed = "11"
 
-// TestCampaign runs a minute of faults, or three in the long form, and fails on any broken invariant. The files of a run that fails are
-// kept.
+// TestCampaign runs a minute of faults, or three in the long tier, and fails on any broken
+// invariant. The files of a failed run are kept.
 func TestCampaign(t *testing.T) {
 	need.Alone(t, "has servers of its own, and judges how soon they recover")
 	pgtest.Env(t, "POSTRIDER_SERVICES")
 	campaign := built.Program(t, "test/proof/campaign/cmd/campaign")
-	built.Program(t, "cmd/postrider") // it looks for it beside itself
+	built.Program(t, "cmd/postrider") // campaign looks for it in its own folder
 	versions := []string{"15"}
 	if need.IsLong() {
 		versions = append(versions, "18")
@@ -34,7 +35,7 @@ func TestCampaign(t *testing.T) {
 }
 
 func run(t *testing.T, campaign, version string) {
-	dir, err := os.MkdirTemp("", "postrider-campaign-") //nolint:usetesting // the files of a run that has failed stay
+	dir, err := os.MkdirTemp("", "postrider-campaign-") //nolint:usetesting // the files of a failed run are kept
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func run(t *testing.T, campaign, version string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, campaign, "run", "--minutes", minutes, "--faults", faults, "--seed", seed,
 		"--postgres", version, "--rate", "300", "--instance", "test", "--dir", filepath.Join(dir, "run"))
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it ends in order, with a verdict
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it shuts down in order, with a verdict
 	cmd.WaitDelay = 5 * time.Minute
 	out, err := cmd.CombinedOutput()
 	if err != nil {

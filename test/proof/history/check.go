@@ -12,23 +12,23 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// Verdict is what a history shows.
+// Verdict is the result of comparing two histories.
 type Verdict struct {
 	Committed  int         // messages whose transaction committed
-	Delivered  int         // different messages that arrived
+	Delivered  int         // distinct messages that arrived
 	Lost       []string    // committed, never arrived
 	Phantom    []string    // arrived, never committed
-	Inverted   []string    // arrived before an earlier message of their key had
+	Inverted   []string    // arrived before an earlier message of their key
 	Duplicates []Duplicate // arrivals after the first
 }
 
 // Duplicate is a message that arrived again.
 type Duplicate struct{ First, Again Delivery }
 
-// Clean reports whether nothing was lost, made up or out of order.
+// Clean reports whether nothing was lost, invented or reordered.
 func (v Verdict) Clean() bool { return len(v.Lost)+len(v.Phantom)+len(v.Inverted) == 0 }
 
-// String returns the counts, and an example of each fault.
+// String returns the counts, and an example of each violation.
 func (v Verdict) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "committed=%d delivered=%d lost=%d phantom=%d inverted=%d duplicates=%d",
@@ -41,7 +41,7 @@ func (v Verdict) String() string {
 	return b.String()
 }
 
-// Check compares what was committed with what arrived, in the order in which it arrived.
+// Check compares what was committed with what arrived, in order of arrival.
 func Check(ctx context.Context, pool *pgxpool.Pool, cfg postgres.Config, arrived []Delivery) (Verdict, error) {
 	truth, err := facts(ctx, pool, cfg)
 	if err != nil {
@@ -50,7 +50,7 @@ func Check(ctx context.Context, pool *pgxpool.Pool, cfg postgres.Config, arrived
 	return Compare(truth, arrived), nil
 }
 
-// Compare holds what arrived, in the order in which it did, against what was committed.
+// Compare compares what arrived, in order of arrival, with what was committed.
 func Compare(committed []Fact, arrived []Delivery) Verdict {
 	v := Verdict{Committed: len(committed)}
 	truth := make(map[postrider.ID]Fact, len(committed))

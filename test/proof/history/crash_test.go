@@ -17,9 +17,10 @@ import (
 	"github.com/postrider/postrider/test/proof/history"
 )
 
-// TestCursorKeptOverCrashIsCaught is one more wrong reader. Where commits do not wait for the disk, a crashed server
-// knows nothing of the last of them, and hands out their transaction IDs and sequence numbers again. A cursor that has
-// seen them the first time takes the messages that have them now for old ones.
+// TestCursorKeptOverCrashIsCaught tests another wrong reader. If commits do not wait for the disk,
+// a crashed server has lost the last of them, and assigns their transaction IDs and sequence
+// numbers again. A cursor that has passed them treats the messages that have them now as already
+// read.
 func TestCursorKeptOverCrashIsCaught(t *testing.T) {
 	eachCrash(t, func(t *testing.T, server, dsn string) {
 		v := variant{name: "cursor kept over a crash", keepsCursor: true}
@@ -31,8 +32,8 @@ func TestCursorKeptOverCrashIsCaught(t *testing.T) {
 	})
 }
 
-// TestStoredCursorSurvivesCrash is its control: the same reader goes back to the cursor that it finds in the database.
-// That costs duplicates, but loses nothing that the server still has.
+// TestStoredCursorSurvivesCrash is its control: the same reader returns to the cursor that it finds
+// in the database. That causes duplicates, but loses nothing that the server still has.
 func TestStoredCursorSurvivesCrash(t *testing.T) {
 	eachCrash(t, func(t *testing.T, server, dsn string) {
 		most := 3
@@ -47,8 +48,9 @@ func TestStoredCursorSurvivesCrash(t *testing.T) {
 	})
 }
 
-// huntCrashes crashes the server while messages are written and read, until some are lost or it was often enough. It
-// returns how many messages and crashes that took. Phantoms are no fault here: they were committed when they were read.
+// huntCrashes crashes the server while messages are written and read, until some are lost or the
+// limit is reached. It returns the number of messages and crashes. Phantoms are no violation here:
+// they were committed when they were read.
 func huntCrashes(t *testing.T, server, dsn string, v variant, most int) (verdict history.Verdict, messages, crashes int) {
 	t.Helper()
 	pool := pgtest.Pool(t, dsn)
@@ -59,13 +61,13 @@ func huntCrashes(t *testing.T, server, dsn string, v variant, most int) (verdict
 	readers, deliveries := newReaders(t, pool, cfg.Schema, v)
 	plan := history.Plan{Writers: 16, Keys: 200, Pause: 10 * time.Millisecond, Pauses: 0.3, Bulk: 4, Async: true}
 	for _, shape := range history.AllShapes {
-		if shape != history.Prepared { // brings all to disk that came before; and would stay behind, with its locks
+		if shape != history.Prepared { // syncs all earlier commits; and would remain after the crash, with its locks
 			plan.Shapes = append(plan.Shapes, shape)
 		}
 	}
 	for len(verdict.Lost) == 0 && crashes < most {
 		crashes++
-		func() { // so that nobody reads or writes any more, however it ends
+		func() { // so that no reader or writer is left, however it ends
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			var written atomic.Bool
 			var reading sync.WaitGroup
@@ -102,8 +104,9 @@ func huntCrashes(t *testing.T, server, dsn string, v variant, most int) (verdict
 	return verdict, messages, crashes
 }
 
-// crash kills the server and starts it again. Before, it stops the server's WAL writer for a moment: else only the last
-// milliseconds of commits are in memory alone, since up to version 15 it writes out each page that is full.
+// crash kills the server and restarts it. It first suspends the server's WAL writer for a moment:
+// otherwise only the last milliseconds of commits are unsynced, since up to version 15 the WAL
+// writer writes each full page.
 func crash(t *testing.T, server string, pool *pgxpool.Pool) {
 	t.Helper()
 	var writer string
@@ -115,7 +118,7 @@ func crash(t *testing.T, server string, pool *pgxpool.Pool) {
 	time.Sleep(rand.N(300 * time.Millisecond))
 	command(t, pgtest.Env(t, "POSTRIDER_SERVICES"), "kill", server)
 	command(t, pgtest.Env(t, "POSTRIDER_SERVICES"), "start", server)
-	pool.Reset() // no connection of before
+	pool.Reset() // drops old connections
 }
 
 // survive is run for a server that may crash.
@@ -137,7 +140,7 @@ func (r *reader) survive(ctx context.Context, idle func() bool) error {
 	return nil
 }
 
-// eachCrash runs f for every server that may be killed; the short form for the newest one.
+// eachCrash runs f for every server that may be killed; outside the long tier for the newest one.
 func eachCrash(t *testing.T, f func(t *testing.T, server, dsn string)) {
 	t.Helper()
 	versions := []string{"18"}

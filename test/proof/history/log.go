@@ -12,13 +12,15 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Log is a publisher that appends each delivery to a file. Several processes may append to one file: each call is one
-// write at its end, so the order of lines is the order of deliveries, and what a killed process has confirmed is there. The kernel
-// may cut the write of a process that dies in it: so a write begins with a new line, and a line counts only with its end.
+// Log is a publisher that appends each delivery to a file. Several processes may append to one
+// file: each call is one write at its end, so the order of lines is the order of deliveries, and
+// what a killed process has confirmed is there. The kernel may cut off the write of a process that
+// is killed during it: therefore a write begins with a line break, and a line counts only with its
+// end.
 type Log struct {
 	file    *os.File
 	process string
-	// Before is called before each write, to be slow or to fail. May be nil.
+	// Before is called before each write, to delay or fail it. It may be nil.
 	Before func(ctx context.Context, msgs []postrider.Message) error
 }
 
@@ -32,7 +34,7 @@ type Delivery struct {
 
 const lineEnd = " ."
 
-// OpenLog opens a log for appending. The process is noted on each line.
+// OpenLog opens a log for appending. Each line records the process.
 func OpenLog(path, process string) (*Log, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	return &Log{file: file, process: process}, err
@@ -61,13 +63,13 @@ func (l *Log) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	return errs
 }
 
-// KeepsOrder is true: a call is written whole or not at all.
+// KeepsOrder is true: a call is written completely or not at all.
 func (l *Log) KeepsOrder() bool { return true }
 
 // Close closes the file.
 func (l *Log) Close() error { return l.file.Close() }
 
-// ReadLog returns the deliveries in their order.
+// ReadLog returns the deliveries in order.
 func ReadLog(path string) ([]Delivery, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -91,7 +93,8 @@ func ReadLog(path string) ([]Delivery, error) {
 	return all, lines.Err()
 }
 
-// ParseLine returns the delivery of a line, or false if it is empty or the rest of a write that was cut.
+// ParseLine parses a line. It returns false if the line is empty or the rest of an interrupted
+// write.
 func ParseLine(line string) (d Delivery, ok bool, err error) {
 	if !strings.HasSuffix(line, lineEnd) {
 		return d, false, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/test/proof/history"
 )
 
-// TestLogCut holds that the rest of a write that was cut harms neither what was written before it nor what comes after.
+// TestLogCut checks that an interrupted write damages neither earlier nor later lines.
 func TestLogCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	var want []postrider.ID

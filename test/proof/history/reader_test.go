@@ -17,22 +17,24 @@ import (
 	"github.com/postrider/postrider/test/proof/history"
 )
 
-// variant is a way of reading the log. All but the first are wrong, each in one respect; they are kept to show that the
-// history test would notice.
+// variant is a way of reading the log. All except the first are wrong in one respect each; they
+// show that the history test would detect it.
 type variant struct {
 	name string
 
-	// drawn is SQL for a sequence number believed to have been handed out. Empty: the highest number read so far.
+	// drawn is SQL that returns a sequence number assumed to be assigned. Empty: the highest number
+	// read so far.
 	drawn string
-	// sameCycle uses that number as the floor of the very next snapshot, with no transaction of our own in between.
+	// sameCycle uses that number as the floor of the next snapshot, without a transaction of our
+	// own in between.
 	sameCycle bool
 	// order is the column that a batch is ordered by. Empty: seq.
 	order string
-	// positional reads whatever comes after the last number read, and looks at no snapshot.
+	// positional reads whatever follows the last number read, and ignores snapshots.
 	positional bool
-	// hasty reads without pauses, to use what drawn returns while it is wrong.
+	// hasty reads without pauses, in order to use the result of drawn while it is wrong.
 	hasty bool
-	// keepsCursor goes on with the cursor it has in memory after the server was gone.
+	// keepsCursor continues with the cursor in memory after the server was down.
 	keepsCursor bool
 }
 
@@ -60,8 +62,8 @@ type readerCursor struct {
 	highest, safe int64
 }
 
-// record stores the cursor as the product does, not waiting for the disk. It is the transaction ID of our own that the
-// rule for the floor asks for.
+// record stores the cursor as the product does, without waiting for the disk. It also has the
+// transaction ID of our own that the rule for the floor requires.
 func (r *reader) record(ctx context.Context, tx pgx.Tx) error {
 	c := r.cursor
 	_, err := tx.Exec(ctx, r.in(`INSERT INTO @.reader_cursors (shard, cursor)
@@ -70,7 +72,7 @@ func (r *reader) record(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// restore goes back to the cursor that was stored last.
+// restore returns to the last stored cursor.
 func (r *reader) restore(ctx context.Context) error {
 	var text string
 	err := r.pool.QueryRow(ctx, r.in("SELECT cursor FROM @.reader_cursors WHERE shard = $1 ORDER BY n DESC LIMIT 1"),
@@ -91,7 +93,8 @@ const cursorFormat = "%q %q %d %d %d %d %d"
 
 const columns = "m.seq, m.id, convert_from(m.payload, 'UTF8') AS text"
 
-// firstPage reads the window from s1 to the statement's own snapshot, nextPage goes on inside the one from s1 to s2.
+// firstPage reads the window from s1 to the statement's own snapshot, nextPage continues inside the
+// one from s1 to s2.
 const (
 	firstPage = `
 	WITH s AS MATERIALIZED (SELECT pg_current_snapshot() AS now, $2::text::pg_snapshot AS s1)
@@ -113,7 +116,8 @@ const (
 	  SELECT ` + columns + `, m.xid FROM @.messages m WHERE @.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, ` + shardsText + `) = $1 AND m.seq > $2 ORDER BY m.seq LIMIT $3) m`
 )
 
-// run reads until idle says that nothing more is to come and the shard has been empty for a while.
+// run reads until idle reports that no more messages follow and the shard has been empty for a
+// while.
 func (r *reader) run(ctx context.Context, idle func() bool) error {
 	for empty := 0; empty < 20 && ctx.Err() == nil; {
 		n, err := r.cycle(ctx)
@@ -129,7 +133,7 @@ func (r *reader) run(ctx context.Context, idle func() bool) error {
 	return ctx.Err()
 }
 
-// cycle reads one page in a transaction of its own.
+// cycle reads one page in its own transaction.
 func (r *reader) cycle(ctx context.Context) (n int, err error) {
 	c := &r.cursor
 	if c.s1 == "" {
@@ -138,7 +142,7 @@ func (r *reader) cycle(ctx context.Context) (n int, err error) {
 	var now string
 	record := r.hasty || rand.IntN(2) == 0
 	candidate := c.highest
-	ask := r.drawn != "" && (!r.hasty || c.safe <= c.highest) // in haste, first use what the last answer was
+	ask := r.drawn != "" && (!r.hasty || c.safe <= c.highest) // a hasty reader first uses the previous result
 	err = pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
 		if ask {
 			if err := tx.QueryRow(ctx, r.in(r.drawn), pgx.QueryExecModeExec).Scan(&candidate); err != nil {
@@ -171,7 +175,7 @@ func (r *reader) cycle(ctx context.Context) (n int, err error) {
 	case !full:
 		c.s1, c.lo, c.s2, c.last = c.s2, c.lo2, "", 0
 	}
-	if record { // a transaction ID of our own has come and gone
+	if record { // a transaction ID of our own was assigned and has ended
 		c.safe = candidate
 	}
 	return n, nil
@@ -211,7 +215,7 @@ func (r *reader) page(ctx context.Context, tx pgx.Tx) (now string, n int, err er
 
 func (r *reader) limit() int {
 	if r.order != "" || r.hasty {
-		return 1000 // paging by another column would be a second fault; and who is in haste takes no second page
+		return 1000 // paging by another column would be a second mistake; and a hasty reader reads no second page
 	}
 	return page
 }
@@ -224,7 +228,7 @@ func (r *reader) in(sql string) string {
 	return strings.NewReplacer("@.", r.schema+".", "#", order).Replace(sql)
 }
 
-// pause now and then, for up to ms milliseconds: races need time to happen.
+// pause sometimes waits for up to ms milliseconds: races need time to happen.
 func (r *reader) pause(ctx context.Context, ms int) {
 	if r.hasty || rand.IntN(3) > 0 {
 		return
@@ -237,7 +241,8 @@ func (r *reader) pause(ctx context.Context, ms int) {
 	}
 }
 
-// newReaders returns a reader a shard, and a function that returns what they have read so far, in the order of reading.
+// newReaders returns one reader per shard, and a function that returns what they have read so far,
+// in reading order.
 func newReaders(t *testing.T, pool *pgxpool.Pool, schema string, v variant) (readers []*reader, deliveries func() []history.Delivery) {
 	t.Helper()
 	_, err := pool.Exec(t.Context(), "CREATE TABLE "+schema+".reader_cursors (n bigserial, shard int NOT NULL, cursor text NOT NULL)")

@@ -17,19 +17,19 @@ type Shape int
 
 // The ways of writing.
 const (
-	OneByOne Shape = iota // Enqueue, a call for each message
-	Together              // Enqueue, one call for all
+	OneByOne Shape = iota // Enqueue, one call per message
+	Together              // Enqueue, one call for all messages
 	Copy                  // COPY
 	Values                // one INSERT of several rows
 	Select                // INSERT … SELECT
-	Function              // the SQL function, as other languages use it
+	Function              // the SQL function, as used from other languages
 	Prepared              // two-phase commit
 )
 
-// AllShapes are the ways of writing.
+// AllShapes lists the ways of writing.
 var AllShapes = []Shape{OneByOne, Together, Copy, Values, Select, Function, Prepared}
 
-// Fact is one message as the truth has it: the n-th of its key.
+// Fact is one message according to the truth: the n-th of its key.
 type Fact struct {
 	ID  postrider.ID
 	Key string
@@ -43,7 +43,8 @@ func (f Fact) Message() postrider.Message {
 	return postrider.Message{ID: f.ID, Type: "fact", Key: f.Key, Payload: []byte(f.payload())}
 }
 
-// insert draws the next numbers of some keys, under their row locks, and writes the messages and facts for them.
+// insert assigns the next numbers of some keys, under their row locks, and writes the messages and
+// facts for them.
 func (w *Writers) insert(ctx context.Context, tx pgx.Tx, shape Shape) error {
 	facts, err := w.number(ctx, tx)
 	if err != nil {
@@ -103,7 +104,7 @@ func (w *Writers) insert(ctx context.Context, tx pgx.Tx, shape Shape) error {
 	}
 }
 
-// number locks one to three keys, in one order for all writers, and draws their next numbers.
+// number locks one to three keys, in one order for all writers, and assigns their next numbers.
 func (w *Writers) number(ctx context.Context, tx pgx.Tx) ([]Fact, error) {
 	keys := make([]string, 1+rand.IntN(3))
 	for i := range keys {
@@ -165,5 +166,5 @@ func (w *Writers) exec(ctx context.Context, tx pgx.Tx, sql string) error {
 	return err
 }
 
-// in puts the schema in place of each @.
+// in replaces each @ by the schema.
 func (w *Writers) in(sql string) string { return strings.ReplaceAll(sql, "@.", w.cfg.Schema+".") }

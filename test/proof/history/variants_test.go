@@ -19,16 +19,17 @@ import (
 
 const lastValue = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM @.message_seq"
 
-// The same, asked until an answer is higher than the next one, each time with a pause between the server's look at the
-// sequence's page and its reading of the value there: so it reads while nextval is at work, see stretch.
+// The same, polled until a result is higher than the next one, each time with a delay between the
+// server's access to the sequence's page and its reading of the value: so it reads while nextval is
+// in progress, see stretch.
 const lastValueAhead = `SELECT coalesce((
 	SELECT v FROM (
 	  SELECT v, lead(v) OVER () AS next FROM (
 	    SELECT (` + lastValue + ` WHERE i > 0 AND pg_sleep(0.001) IS NOT NULL) AS v FROM generate_series(1, 25) i) s) t
 	WHERE v > next LIMIT 1), 0)`
 
-// TestWrongReadersAreCaught shows that the history test is able to fail: each of these ways to read the log loses or
-// reorders messages, and is found out within the budget.
+// TestWrongReadersAreCaught shows that the history test can fail: each of these ways to read the
+// log loses or reorders messages, and is detected within the budget.
 func TestWrongReadersAreCaught(t *testing.T) {
 	for _, c := range []struct {
 		variant
@@ -56,7 +57,7 @@ func TestWrongReadersAreCaught(t *testing.T) {
 	}
 }
 
-// TestRightReadersAreClean is the control: the same reader, by the rules, is not found at fault. Nor is the one of the
+// TestRightReadersAreClean is the control: the correct reader passes. So does the reader of the
 // directed hunt, with a function that waits until nextval is done.
 func TestRightReadersAreClean(t *testing.T) {
 	for _, c := range []struct {
@@ -82,8 +83,8 @@ func TestRightReadersAreClean(t *testing.T) {
 	}
 }
 
-// hunt writes rounds of messages while a reader of the given kind reads, until the histories differ or the budget is
-// used up. It returns how many messages that took.
+// hunt writes rounds of messages while a reader of the given kind reads, until the histories differ
+// or the budget is used up. It returns the number of messages.
 func hunt(t *testing.T, dsn string, v variant, budget int) (verdict history.Verdict, messages int) {
 	pool := pgtest.Pool(t, dsn)
 	cfg := pgtest.Schema(t, pool, postgres.Layout{Shards: shards})
@@ -92,7 +93,7 @@ func hunt(t *testing.T, dsn string, v variant, budget int) (verdict history.Verd
 	}
 	readers, deliveries := newReaders(t, pool, cfg.Schema, v)
 	plan := history.Plan{Writers: 24, Keys: 200, Messages: 3000, Pause: 10 * time.Millisecond, Pauses: 0.3, Bulk: 4}
-	if v.hasty { // slowly, so that a number seen too early is not handed out before it is used
+	if v.hasty { // slowly, so that a number seen too early is not assigned before it is used
 		plan.Writers, plan.Messages = 4, 1000
 	}
 	for messages < budget {
@@ -133,12 +134,13 @@ func hunt(t *testing.T, dsn string, v variant, budget int) (verdict history.Verd
 	return verdict, messages
 }
 
-// stretch makes it last that SELECT last_value shows a number not yet handed out. When nextval logs a group of 32 numbers,
-// it keeps the last of them in the sequence's page until that stands in the WAL buffers: a fraction of a microsecond. But
-// a switch to a new WAL file fills those buffers, and until they are on disk nobody can add to them. The first switch is
-// there to have the second begin with an empty file, which fills all of them.
+// stretch prolongs the time in which SELECT last_value shows a number that is not yet assigned.
+// When nextval logs a group of 32 numbers, it keeps the last of them in the sequence's page until
+// the record is in the WAL buffers: a fraction of a microsecond. But a switch to a new WAL file
+// fills those buffers, and until they are on disk no session can add to them. The first switch
+// makes the second begin with an empty file, which fills all of them.
 //
-// The numbers drawn here go to no message, as those of a transaction that is rolled back.
+// The numbers drawn here go to no message, like those of a transaction that is rolled back.
 func stretch(ctx context.Context, pool *pgxpool.Pool, schema string, done *atomic.Bool) error {
 	const drawGroup = "SELECT count(nextval('@.message_seq')) FROM generate_series(0, (SELECT log_cnt FROM @.message_seq))"
 	for !done.Load() {

@@ -19,12 +19,12 @@ import (
 type Plan struct {
 	Writers  int           // concurrent transactions
 	Keys     int           // ordering keys that they share
-	Messages int64         // they stop after about this many were enqueued; 0: only when told
+	Messages int64         // stop after about this many; 0: only when stopped
 	Pause    time.Duration // longest pause inside a transaction, before and after the insert
-	Pauses   float64       // share of the places where they pause
+	Pauses   float64       // probability of each pause
 	Bulk     int           // largest number of messages in one transaction
 	Shapes   []Shape       // ways of writing; nil: all
-	Async    bool          // commit without waiting for the disk, so that a crash can take commits back
+	Async    bool          // commit without waiting for the disk, so that a crash can undo commits
 }
 
 // Writers are the producers of one history.
@@ -41,7 +41,7 @@ type Writers struct {
 	running  sync.WaitGroup
 }
 
-// Setup creates the tables that writers use beside the messages.
+// Setup creates the tables that writers use in addition to the messages.
 func Setup(ctx context.Context, pool *pgxpool.Pool, cfg postgres.Config, keys int) error {
 	_, err := pool.Exec(ctx, fmt.Sprintf(`
 		CREATE TABLE %[1]s.facts (id uuid NOT NULL, key text NOT NULL, n bigint NOT NULL);
@@ -52,7 +52,7 @@ func Setup(ctx context.Context, pool *pgxpool.Pool, cfg postgres.Config, keys in
 	return err
 }
 
-// Start lets the writers write until the plan is fulfilled, [Writers.Stop] is called or ctx ends.
+// Start runs the writers until the plan is fulfilled, [Writers.Stop] is called or ctx ends.
 func Start(ctx context.Context, pool *pgxpool.Pool, cfg postgres.Config, plan Plan) (*Writers, error) {
 	db, err := postgres.Open(pool, cfg)
 	if err != nil {
@@ -68,7 +68,7 @@ func Start(ctx context.Context, pool *pgxpool.Pool, cfg postgres.Config, plan Pl
 	return w, nil
 }
 
-// Stop tells the writers to finish their transactions, and waits for that.
+// Stop makes the writers finish their transactions, and waits for that.
 func (w *Writers) Stop() {
 	w.once.Do(func() { close(w.stop) })
 	w.running.Wait()
@@ -77,10 +77,10 @@ func (w *Writers) Stop() {
 // Wait waits until the plan is fulfilled.
 func (w *Writers) Wait() { w.running.Wait() }
 
-// Enqueued is how many messages were enqueued so far, committed or not.
+// Enqueued returns how many messages were enqueued so far, committed or not.
 func (w *Writers) Enqueued() int64 { return w.enqueued.Load() }
 
-// Errors is how many transactions the server has failed.
+// Errors returns how many transactions the server has failed.
 func (w *Writers) Errors() int64 { return w.errors.Load() }
 
 func (w *Writers) done(ctx context.Context) bool {
@@ -98,7 +98,7 @@ func (w *Writers) write(ctx context.Context) {
 	for !w.done(ctx) {
 		err := w.transaction(ctx)
 		if err != nil && !errors.Is(err, errRollback) && ctx.Err() == nil {
-			w.errors.Add(1) // a crashed server; what came of the transaction stands in facts
+			w.errors.Add(1) // a crashed server; facts has the outcome of the transaction
 			pauseFor(ctx, 20*time.Millisecond)
 		}
 	}
@@ -121,20 +121,20 @@ func (w *Writers) transaction(ctx context.Context) error {
 	})
 }
 
-// body is what happens between begin and commit.
+// body runs the transaction between begin and commit.
 func (w *Writers) body(ctx context.Context, tx pgx.Tx, shape Shape) error {
 	if w.plan.Async {
 		if err := w.exec(ctx, tx, "SET LOCAL synchronous_commit = off"); err != nil {
 			return err
 		}
 	}
-	if rand.IntN(2) == 0 { // take the transaction ID long before the sequence number
+	if rand.IntN(2) == 0 { // assign the transaction ID long before the sequence number
 		if err := w.exec(ctx, tx, "INSERT INTO @.other VALUES (1)"); err != nil {
 			return err
 		}
 	}
 	w.pause(ctx)
-	if rand.IntN(4) == 0 { // a savepoint that comes to nothing
+	if rand.IntN(4) == 0 { // a savepoint that is rolled back
 		savepoint, err := tx.Begin(ctx)
 		if err != nil {
 			return err

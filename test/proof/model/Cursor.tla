@@ -16,13 +16,13 @@
 EXTENDS Naturals, Sequences, FiniteSets
 
 CONSTANTS
-  Writers,    \* how many transactions of producers there are
-  Messages,   \* how many messages they write, all together
+  Writers,    \* number of producer transactions
+  Messages,   \* number of messages that they write in total
   Page,       \* the most messages above the floor that one read returns
   Inflight,   \* the most messages of one transaction that was in flight
   Others,     \* whether reads also see the numbers of other shards
-  Restarts,   \* how often the relay starts again
-  Crashes,    \* how often the server crashes
+  Restarts,   \* number of restarts of the relay
+  Crashes,    \* number of server crashes
   Variant     \* "right", or a way to do it wrong
 
 (* What is done with this specification; see doc.go.
@@ -55,21 +55,21 @@ probe   ReusedID             [Crashes=1 Page=1]  a transaction ID was handed out
 
 VARIABLES
   tx,         \* by writer: its state and transaction ID
-  nextID,     \* the transaction ID that is handed out next
+  nextID,     \* the next transaction ID
   latest,     \* the latest transaction ID that has completed
-  nextSeq,    \* the number that is drawn next
+  nextSeq,    \* the next sequence number
   rows,       \* messages: writer, ID, number, and what had been committed when the number was drawn
   read,       \* the reader's cursor
   settled,    \* the cursor that is recorded
   floor,      \* safe: a floor for every later snapshot; seen: the highest number seen
   call,       \* a read that has taken an ID and is not over; Nothing if there is none
   out,        \* what was read, first times only, in order
-  tenure,     \* what was read since the last start
+  sinceStart, \* what was read since the last start
   twice,      \* whether anything was read twice between two starts
-  durable,    \* what would be left by a crash
+  durable,    \* what a crash would leave
   restarts, crashes, resumed
 
-vars == <<tx, nextID, latest, nextSeq, rows, read, settled, floor, call, out, tenure, twice, durable, restarts, crashes, resumed>>
+vars == <<tx, nextID, latest, nextSeq, rows, read, settled, floor, call, out, sinceStart, twice, durable, restarts, crashes, resumed>>
 
 Nothing == [none |-> TRUE]
 Min(S) == CHOOSE x \in S : \A y \in S : x <= y
@@ -103,7 +103,7 @@ Begin(w) ==
   /\ IF Variant = "NumberBeforeID"
      THEN tx' = [tx EXCEPT ![w].state = "open"] /\ UNCHANGED nextID
      ELSE tx' = [tx EXCEPT ![w].state = "open", ![w].id = nextID] /\ nextID' = nextID + 1
-  /\ UNCHANGED <<latest, nextSeq, rows, read, settled, floor, call, out, tenure, twice, durable, restarts, crashes, resumed>>
+  /\ UNCHANGED <<latest, nextSeq, rows, read, settled, floor, call, out, sinceStart, twice, durable, restarts, crashes, resumed>>
 
 Name(m) == <<m.writer, m.seq>>
 
@@ -115,7 +115,7 @@ Insert(w) ==
   /\ Cardinality(rows) < Messages
   /\ rows' = rows \cup {Row(w, tx[w].id, nextSeq)}
   /\ nextSeq' = nextSeq + 1
-  /\ UNCHANGED <<tx, nextID, latest, read, settled, floor, call, out, tenure, twice, durable, restarts, crashes, resumed>>
+  /\ UNCHANGED <<tx, nextID, latest, read, settled, floor, call, out, sinceStart, twice, durable, restarts, crashes, resumed>>
 
 (* The wrong order of the columns: the number is drawn, and the ID is taken when others have done more. *)
 Draw(w) ==
@@ -131,7 +131,7 @@ Draw(w) ==
           /\ nextID' = nextID + 1
           /\ rows' = rows \cup {[tx[w].hand EXCEPT !.id = nextID]}
           /\ UNCHANGED nextSeq
-  /\ UNCHANGED <<latest, read, settled, floor, call, out, tenure, twice, durable, restarts, crashes, resumed>>
+  /\ UNCHANGED <<latest, read, settled, floor, call, out, sinceStart, twice, durable, restarts, crashes, resumed>>
 
 End(w, how) ==
   /\ tx[w].state = "open"
@@ -140,7 +140,7 @@ End(w, how) ==
   /\ latest' = Larger(latest, tx[w].id)
   /\ durable' = IF Crashes > 0 /\ how = "committed" /\ Variant # "UnsafeCommit"
                 THEN [Logged EXCEPT !.id = Larger(Logged.id, tx[w].id + 1)] ELSE durable
-  /\ UNCHANGED <<nextID, nextSeq, rows, read, settled, floor, call, out, tenure, twice, restarts, crashes, resumed>>
+  /\ UNCHANGED <<nextID, nextSeq, rows, read, settled, floor, call, out, sinceStart, twice, restarts, crashes, resumed>>
 
 -----------------------------------------------------------------------------
 (* The reader *)
@@ -197,9 +197,9 @@ Take(page, safe, known) ==
   IN /\ read' = page.end
      /\ floor' = [safe |-> safe, seen |-> Max({floor.seen, page.seen, known})]
      /\ out' = Append1(out, page.msgs)
-     /\ tenure' = tenure \cup got
-     /\ twice' = (twice \/ got \cap tenure # {} \/ Cardinality(got) < Len(page.msgs))
-     /\ settled' \in IF restarts = Restarts /\ crashes = Crashes THEN {settled}  \* nobody will ever ask
+     /\ sinceStart' = sinceStart \cup got
+     /\ twice' = (twice \/ got \cap sinceStart # {} \/ Cardinality(got) < Len(page.msgs))
+     /\ settled' \in IF restarts = Restarts /\ crashes = Crashes THEN {settled}  \* not read any more
                      ELSE {settled} \cup {page.at[i] : i \in 1..Len(page.msgs)}
                           \cup (IF Len(page.msgs) = 0 /\ settled = read THEN {page.end} ELSE {})
 
@@ -232,7 +232,7 @@ BeginRead ==
               snapshot |-> IF Variant = "SnapshotOfStandby" THEN [Snapshot EXCEPT !.xip = {}] ELSE Snapshot,
               real |-> Snapshot, floor |-> FloorFor(floor.safe, floor.seen), candidate |-> floor.seen, drawn |-> nextSeq - 1]
   /\ nextID' = IF TakesID THEN nextID + 1 ELSE nextID
-  /\ UNCHANGED <<tx, latest, nextSeq, rows, read, settled, floor, out, tenure, twice, durable, restarts, crashes, resumed>>
+  /\ UNCHANGED <<tx, latest, nextSeq, rows, read, settled, floor, out, sinceStart, twice, durable, restarts, crashes, resumed>>
 
 EndRead ==
   /\ call # Nothing
@@ -255,7 +255,7 @@ Restart ==
   /\ floor' = [safe |-> 0, seen |-> 0]
   /\ latest' = IF call = Nothing THEN latest ELSE Larger(latest, call.id)
   /\ call' = Nothing
-  /\ tenure' = {}
+  /\ sinceStart' = {}
   /\ resumed' = (resumed \/ settled.s2 # Nothing)
   /\ UNCHANGED <<tx, nextID, nextSeq, rows, settled, out, twice, durable, crashes>>
 
@@ -265,7 +265,7 @@ Flush ==
   /\ durable # Logged
   /\ Variant # "UnsafeCommit"
   /\ durable' = Logged
-  /\ UNCHANGED <<tx, nextID, latest, nextSeq, rows, read, settled, floor, call, out, tenure, twice, restarts, crashes, resumed>>
+  /\ UNCHANGED <<tx, nextID, latest, nextSeq, rows, read, settled, floor, call, out, sinceStart, twice, restarts, crashes, resumed>>
 
 Crash ==
   /\ crashes < Crashes
@@ -277,7 +277,7 @@ Crash ==
   /\ nextSeq' = durable.seq
   /\ settled' = durable.settled
   /\ call' = Nothing
-  /\ tenure' = IF Variant = "CursorSurvivesCrash" THEN tenure ELSE {}
+  /\ sinceStart' = IF Variant = "CursorSurvivesCrash" THEN sinceStart ELSE {}
   /\ IF Variant = "CursorSurvivesCrash" THEN UNCHANGED <<read, floor>>
      ELSE read' = durable.settled /\ floor' = [safe |-> 0, seen |-> 0]
   /\ UNCHANGED <<rows, out, twice, durable, restarts, resumed>>
@@ -296,7 +296,7 @@ Init ==
   /\ floor = [safe |-> 0, seen |-> 0]
   /\ call = Nothing
   /\ out = <<>>
-  /\ tenure = {}
+  /\ sinceStart = {}
   /\ twice = FALSE
   /\ durable = [id |-> 1, seq |-> 1, settled |-> Beginning]
   /\ restarts = 0

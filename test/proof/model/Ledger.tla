@@ -21,8 +21,8 @@ CONSTANTS
   Messages,   \* how many there are, numbered from 1
   Call,       \* the most messages in one call of the broker
   OneKey,     \* whether the messages are of one key, so that the order of any two matters, or each of its own
-  Lease,      \* how long a row counts
-  Faults,     \* how many things go wrong
+  Lease,      \* how long a row is valid
+  Faults,     \* the number of faults
   Crashes,    \* whether a crash of the server is one of them
   Variant     \* "right", or a way to do it wrong
 
@@ -51,16 +51,16 @@ probe   Late        a message is on its way from a relay that is gone, and anoth
 *)
 
 VARIABLES
-  top,        \* the newest row of the ledger: holder, place, and what is left of its lease
+  top,        \* the newest row of the ledger: owner, position, and the rest of its lease
   disk,       \* the newest row that a crash leaves
   server,     \* the generation: how often it has crashed
-  relay,      \* by name: what a relay knows
-  calls,      \* calls of the broker under way, also of relays that have given up on them
+  relay,      \* by name: the state of a relay
+  calls,      \* calls of the broker under way, including those whose relay has given up
   got,        \* what the broker has accepted
   repeated,   \* whether it has accepted anything twice
   inverted,   \* whether it has accepted anything before an earlier one
   robbed,     \* whether a shard was taken within its lease
-  faults      \* how many things may still go wrong
+  faults      \* the number of remaining faults
 
 vars == <<top, disk, server, relay, calls, got, repeated, inverted, robbed, faults>>
 

@@ -1,12 +1,13 @@
-// Package model holds the protocols of Postrider as specifications in TLA+, and has TLC check them: every order in which
-// the steps of a few transactions, relays and crashes can happen, not only those that a test happens to see.
+// Package model specifies the protocols of Postrider in TLA+ and checks the specifications with TLC:
+// in every order in which the steps of a few transactions, relays and crashes can happen.
 //
-// Each specification, a .tla file with a .cfg beside it, begins with a table of what is to be done with it:
+// Each specification, a .tla file with a .cfg beside it, begins with a table of its runs:
 //
-//	check   NAME STATES [Constant=value ...]            all invariants hold, in exactly so many different states
+//	check   NAME STATES [Constant=value ...]            all invariants hold, in exactly so many distinct states
 //	nightly NAME STATES [Constant=value ...]            the same with larger constants, for POSTRIDER_LONG
-//	revert  NAME INVARIANT [Constant=value ...] text    with this Variant, a wrong one, TLC finds the named invariant broken
+//	revert  NAME INVARIANT [Constant=value ...] text    with this wrong Variant, TLC finds the named invariant broken
 //	probe   NAME [Constant=value ...] text              the state that NAME denies is reached
 //
-// A revert shows that the invariant would notice the mistake. A probe shows that the interesting states are there at all.
+// A revert shows that the invariant catches the mistake. A probe shows that the states of interest
+// are reachable.
 package model

@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// TestModel has every specification checked as its table says.
+// TestModel checks every specification according to its table.
 func TestModel(t *testing.T) {
 	jar := jar(t)
 	for _, s := range specs(t) {

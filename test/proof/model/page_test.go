@@ -13,7 +13,7 @@ var update = flag.Bool("update", false, "write the tables of docs/reliability/mo
 
 const page = "../../../docs/reliability/model.md"
 
-// TestPage compares the tables of the page with those of the specifications.
+// TestPage compares the tables on the page with those of the specifications.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -33,12 +33,12 @@ func TestPage(t *testing.T) {
 	if !*update {
 		t.Fatalf("%s does not say what the specifications say: go test -run TestPage ./model -update", page)
 	}
-	if err := os.WriteFile(page, []byte(want), 0o644); err != nil { //nolint:gosec // a page for all to read
+	if err := os.WriteFile(page, []byte(want), 0o644); err != nil { //nolint:gosec // a public page
 		t.Fatal(err)
 	}
 }
 
-// tables are those of a specification, for readers.
+// tables formats the tables of a specification for readers.
 func (s *spec) tables() string {
 	var checks, reverts, probes strings.Builder
 	for _, e := range s.entries {
@@ -58,7 +58,7 @@ func (s *spec) tables() string {
 		"\n| reached | the state |\n|---|---|\n" + probes.String()
 }
 
-// grouped writes a number with commas.
+// grouped formats a number with commas.
 func grouped(digits string) string {
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]

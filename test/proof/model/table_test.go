@@ -22,7 +22,7 @@ type entry struct {
 	name      string
 	invariant string            // of a revert
 	states    string            // of a check
-	constants map[string]string // that differ from those of the .cfg
+	constants map[string]string // that differ from the .cfg
 	text      string
 }
 
@@ -37,7 +37,7 @@ var (
 	}
 )
 
-// specs reads all specifications of the folder.
+// specs reads all specifications in the folder.
 func specs(t *testing.T) []spec {
 	t.Helper()
 	files, err := filepath.Glob("*.tla")
@@ -95,7 +95,7 @@ func parse(name, text string) (spec, error) {
 	return s, nil
 }
 
-// configure returns the configuration for an entry, made of the one that the specification has.
+// configure returns the configuration for an entry, based on the specification's .cfg.
 func (e *entry) configure(cfg string) (string, error) {
 	for key, value := range e.constants {
 		setting := regexp.MustCompile(`(?m)^  ` + key + ` = .*$`)
@@ -110,7 +110,7 @@ func (e *entry) configure(cfg string) (string, error) {
 	return cfg, nil
 }
 
-// Every specification has what makes its result worth something.
+// Every specification has checks, reverts and probes, without which its result would prove little.
 func TestTables(t *testing.T) {
 	reverts := 0
 	for _, s := range specs(t) {

@@ -14,11 +14,11 @@ import (
 	"github.com/postrider/postrider/internal/need"
 )
 
-// outcome is what TLC has said.
+// outcome is the result of TLC.
 type outcome struct {
-	broken string        // the invariant that is; empty if none is
-	states string        // how many different ones there are, or were found so far
-	took   time.Duration // of processors
+	broken string        // the broken invariant, or empty
+	states string        // number of distinct states, or those found so far
+	took   time.Duration // processor time
 	said   string
 }
 
@@ -27,20 +27,20 @@ var (
 	counted  = regexp.MustCompile(`(?m)^\d+ states generated, (\d+) distinct states found`)
 )
 
-// jar finds the model checker. In CI it must be there.
+// jar finds the model checker. In CI it must exist.
 func jar(t *testing.T) string {
 	t.Helper()
 	need.Program(t, "java", "tlc")
 	return need.Env(t, "POSTRIDER_TLC", "tlc")
 }
 
-// check has TLC look at all states of a specification, or at those up to the first that breaks an invariant. Where that is
-// done soon, Java's second compiler would cost more than it saves.
+// check has TLC check all states of a specification, or those up to the first that breaks an
+// invariant. For short runs, Java's second compiler would cost more than it saves.
 func check(t *testing.T, jar, name, cfg string, soon bool) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
 	defer cancel()
-	scratch := t.TempDir() // for TLC's states, and for its own modules, which runs at the same time must not share
+	scratch := t.TempDir() // for TLC's states, and its own modules, which concurrent runs must not share
 	config := filepath.Join(scratch, name+".cfg")
 	if err := os.WriteFile(config, []byte(cfg), 0o600); err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func command(ctx context.Context, args []string) error {
 		return table(args[1:])
 	case "list":
 		return list()
-	case "relay": // what run starts, one process for each trial
+	case "relay": // started by run, one process per trial
 		return peer.Run(ctx, args[1])
 	}
 	return fmt.Errorf("%q is none of prepare, run, table and list", args[0])

@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/test/proof/peers/trial"
 )
 
-// prepare sets what Debezium needs of the server, for all peers alike.
+// prepare configures the server as Debezium needs it, for all peers alike.
 func prepare(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("prepare", flag.ContinueOnError)
 	server := flags.String("server", "", "the database server, as URL")
@@ -36,14 +36,14 @@ func prepare(ctx context.Context, args []string) error {
 	return nil
 }
 
-// names is a flag with commas.
+// names is a comma-separated flag.
 type names []string
 
 func (n *names) String() string { return strings.Join(*n, ",") }
 
 func (n *names) Set(text string) error { *n = strings.Split(text, ","); return nil }
 
-// lab makes a lab from flags.
+// lab creates a lab from flags.
 func lab(args []string) (l *trial.Lab, out string, err error) {
 	l = &trial.Lab{Addresses: map[string]string{}}
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)

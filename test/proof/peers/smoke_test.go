@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/test/proof/peers/trial"
 )
 
-// TestMain lets the test's own program be the relay, as the command is.
+// TestMain lets the test binary be the relay, as the command is.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "relay" {
 		if err := peer.Run(context.Background(), os.Args[2]); err != nil {
@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSmoke makes every kind of trial once, very short, with Postrider and with a loop of our own, and makes the page of it.
+// TestSmoke runs every kind of trial once, briefly, with Postrider and with a hand-written loop,
+// and generates the page.
 func TestSmoke(t *testing.T) {
 	need.Long(t, "half a minute")
 	server, nats := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), pgtest.Env(t, "POSTRIDER_TEST_NATS")

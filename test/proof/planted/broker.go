@@ -1,11 +1,12 @@
 package planted
 
-// broker: what a broker's word is worth.
+// broker lists bugs in trusting a broker's confirmations.
 var broker = []Bug{
 	{
 		ID:   "F41",
 		Name: "not mandatory",
-		// RabbitMQ confirms what no queue takes. Only with the flag that is missing here does it send it back before.
+		// RabbitMQ confirms unroutable messages. Only with the mandatory flag, which is missing
+		// here, does it return them first.
 		Does:   "Messages that no queue takes count as sent.",
 		Breaks: []string{"I1", "I11"},
 		Hunt:   Hunt{To: []string{"rabbitmq"}, Only: []string{"poison"}, Faults: 16, Minutes: 1, Rate: 300},
@@ -19,8 +20,9 @@ var broker = []Bug{
 	{
 		ID:   "F42",
 		Name: "the confirmation before the return",
-		// What was sent back comes by another way than confirmations. Ours asks for it after the confirmations have come, by which it is there.
-		// Here it asks before, so that what comes back meanwhile is missed, as where that way has a buffer.
+		// Returned messages arrive on another channel than confirmations. Postrider reads it after
+		// the confirmations, when they must be there. Here it reads it before, so that messages
+		// that are returned meanwhile are missed, as with a buffered channel.
 		Does:   "Most messages that no queue takes count as sent.",
 		Breaks: []string{"I1", "I11"},
 		Hunt:   Hunt{To: []string{"rabbitmq"}, Only: []string{"poison"}, Faults: 16, Minutes: 1, Rate: 300},
@@ -37,8 +39,8 @@ var broker = []Bug{
 	{
 		ID:   "F48",
 		Name: "the broker removes duplicates",
-		// JetStream removes those that come within a window. A consumer that believes in it does without the inbox's memory, for messages that
-		// come from there.
+		// JetStream removes duplicates within a window. A consumer that relies on it skips the
+		// inbox for messages that come from there.
 		Does:   "What comes again after the window, or is delivered again, has its effect again.",
 		Breaks: []string{"I5"},
 		Hunt:   Hunt{To: []string{"nats"}, Only: []string{"relay-kill", "consumer-kill"}, Faults: 12, Minutes: 1.5, Rate: 500},

@@ -1,11 +1,13 @@
-// Package planted puts known bugs into Postrider, one at a time, to see whether the tests notice.
+// Package planted inserts known bugs into Postrider, one at a time, to check that the tests detect
+// them.
 //
-// A bug is a few texts of our own sources and what stands there instead. Nothing of it is in the program: it is built with
-// go build -overlay, from the sources as they are. A text that does not stand in its file exactly once any more is an error, so that a bug
-// is not forgotten when the code it is about changes.
+// A bug is a set of texts in our own sources and their replacements. The program does not contain
+// it: it is built with go build -overlay, from the unmodified sources. A text that does not occur
+// in its file exactly once is an error, so that a bug is updated when the code changes.
 //
-// The bugs F01 and so on are those that outboxes of others have had, named as in the catalogue they come from. Where our design has no place for
-// one as it stands there, it is what comes closest: the comment at each says what that is. Those from P01 on were our own.
+// The bugs F01 and so on are those that other outboxes have had, named as in the catalogue they
+// come from. If our design has no equivalent, the bug is the closest one possible: the comment at
+// each explains it. Those from P01 on were our own.
 package planted
 
 import (
@@ -14,17 +16,19 @@ import (
 	"strings"
 )
 
-// Bug is a known bug, and how it is found.
+// Bug is a known bug, and how it is detected.
 type Bug struct {
 	ID   string // in the catalogue
 	Name string
-	// Does says what goes wrong.
+	// Does describes the effect.
 	Does string
-	// Breaks are the invariants of the fault campaign of which one must be found broken, the most telling first.
+	// Breaks lists invariants of the fault campaign, at least one of which must be reported as
+	// broken, the most specific first.
 	Breaks []string
-	// Hunt is the campaign that brings it out; without destinations there is none, and tests find it.
+	// Hunt is the campaign that reveals the bug; without destinations there is none, and tests
+	// detect it.
 	Hunt Hunt
-	// Tests are others that fail with it.
+	// Tests lists tests that fail with the bug.
 	Tests []Test
 	Plant []Change
 }
@@ -34,27 +38,27 @@ type Hunt struct {
 	To      []string // destinations
 	Only    []string // kinds of faults
 	Minutes float64
-	Rate    int // messages a second, about
-	Calls   int // of clients a second and process; 0: a few
+	Rate    int // approximate messages per second
+	Calls   int // of clients per second and process; 0: a few
 	Faults  int
 }
 
 // Test is a test that fails with a bug.
 type Test struct {
 	Package string // its folder
-	Run     string // as of go test
+	Run     string // for go test -run
 }
 
-// Change is a text that stands once in a file, and what stands there instead.
+// Change replaces a text that occurs once in a file.
 type Change struct {
-	File     string // seen from the root of the repository
+	File     string // relative to the root of the repository
 	Old, New string
 }
 
-// All returns all bugs, in the order of their IDs.
+// All returns all bugs, sorted by ID.
 func All() []Bug { return slices.Concat(capture, delivery, broker, consumer, own) }
 
-// Flags are those of campaign run.
+// Flags returns the flags of campaign run.
 func (h Hunt) Flags() []string {
 	flags := []string{"--destinations", strings.Join(h.To, ","), "--minutes", fmt.Sprint(h.Minutes), "--rate", fmt.Sprint(h.Rate),
 		"--faults", fmt.Sprint(h.Faults), "--seed", "1"}
@@ -67,7 +71,7 @@ func (h Hunt) Flags() []string {
 	return flags
 }
 
-// String is the campaign in words.
+// String describes the campaign.
 func (h Hunt) String() string {
 	what := "no faults"
 	if h.Faults > 0 {

@@ -1,12 +1,13 @@
 package planted
 
-// capture: how messages get into the log and are found there.
+// capture lists bugs in writing messages to the log and finding them there.
 var capture = []Bug{
 	{
 		ID:   "F01",
 		Name: "cursor by number",
-		// A reader that asks for numbers above the last one it has seen. Ours asks twice: for numbers above the floor, and for those below it
-		// that belong to transactions in flight at the last snapshot. Without the second question it is the cursor of the catalogue.
+		// A reader that queries numbers above the last one it has seen. Ours queries twice: numbers
+		// above the floor, and those below it that belong to transactions in flight at the last
+		// snapshot. Without the second query it is the cursor of the catalogue.
 		Does:   "Messages of transactions that commit late are never read.",
 		Breaks: []string{"I1"},
 		Hunt:   Hunt{To: []string{"redis", "http"}, Minutes: 0.5, Rate: 300},
@@ -20,8 +21,8 @@ var capture = []Bug{
 	{
 		ID:   "F03",
 		Name: "no lock on the key",
-		// Writers that lock the row of their aggregate before they enqueue keep the order without us. For the others Enqueue locks the key, if it
-		// is told to: that lock is missing.
+		// Writers that lock the row of their aggregate before they enqueue keep the order without
+		// us. For the others Enqueue can lock the key: that lock is missing here.
 		Does:   "Of two transactions of a key, the one that commits first may be sent last.",
 		Breaks: []string{"I3", "I4"},
 		Hunt:   Hunt{To: []string{"redis"}, Minutes: 1, Rate: 2000},
@@ -35,8 +36,9 @@ var capture = []Bug{
 	{
 		ID:   "F04",
 		Name: "rows are shared out, not keys",
-		// SKIP LOCKED hands the rows of one key to different relays. Our relays share out shards, and the shard follows from the key. Here it
-		// follows from the row, so that neighbours of a key are sent by different relays at the same time.
+		// SKIP LOCKED distributes the rows of one key to different relays. Our relays divide
+		// shards, and the shard depends on the key. Here it depends on the row, so that different
+		// relays send adjacent messages of a key concurrently.
 		Does:   "Two relays send messages of one key at the same time.",
 		Breaks: []string{"I3", "I4"},
 		Hunt:   Hunt{To: []string{"redis", "http"}, Minutes: 0.5, Rate: 300},
@@ -50,7 +52,8 @@ var capture = []Bug{
 	{
 		ID:   "F08",
 		Name: "blind retry",
-		// The transactor asks the server what has become of a COMMIT that was not answered. Here it takes no answer for a failure.
+		// The transactor queries the server for the outcome of a COMMIT without a response. Here it
+		// treats a missing response as a failure.
 		Does:   "A transaction is run again that had committed: its business rows and its messages are there twice.",
 		Breaks: []string{"I5"},
 		Hunt:   Hunt{To: []string{"redis"}, Only: []string{"backend-terminate"}, Faults: 8, Minutes: 1, Rate: 200, Calls: 60},

@@ -1,11 +1,11 @@
 package planted
 
-// consumer: effects that happen once.
+// consumer lists bugs that repeat or skip effects.
 var consumer = []Bug{
 	{
 		ID:   "F69",
 		Name: "a short memory",
-		// The inbox forgets what it has received before the last copy of it can come.
+		// The inbox forgets what it has received before the last redelivery can arrive.
 		Does:   "A message that comes again after some seconds has its effect again.",
 		Breaks: []string{"I5"},
 		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-pause", "consumer-kill", "backend-terminate"}, Faults: 12, Minutes: 1.5, Rate: 500},
@@ -23,7 +23,7 @@ var consumer = []Bug{
 	{
 		ID:   "F70",
 		Name: "two transactions",
-		// The record of a message commits before its effect is done, in a transaction of its own.
+		// The record of a message commits before its effect is done, in a separate transaction.
 		Does:   "A message whose effect has failed or was cut off is taken for a repetition.",
 		Breaks: []string{"I5"},
 		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-pause", "consumer-kill", "backend-terminate"}, Faults: 12, Minutes: 1.5, Rate: 500},
@@ -38,8 +38,8 @@ var consumer = []Bug{
 	{
 		ID:   "F72",
 		Name: "check, then act",
-		// Whether a key is new is looked up, and what was found is believed from then on: no lock, and no second look when the answer is
-		// recorded.
+		// Whether a key is new is looked up once and then trusted: without a lock, and without a
+		// second check when the response is recorded.
 		Does:   "Two requests with the same key at the same time are both carried out.",
 		Breaks: []string{"I5"},
 		Hunt:   Hunt{To: []string{"redis", "http"}, Minutes: 0.5, Rate: 300},

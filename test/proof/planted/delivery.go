@@ -1,11 +1,11 @@
 package planted
 
-// delivery: how relays send, record what was sent, and take over from each other.
+// delivery lists bugs in sending, recording what was sent, and taking over shards.
 var delivery = []Bug{
 	{
 		ID:   "F09",
 		Name: "mark first",
-		// What a shard is given counts as settled at once.
+		// Messages handed to a shard count as settled at once.
 		Does:   "A relay that dies has recorded messages as sent that it never sent.",
 		Breaks: []string{"I1"},
 		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-kill", "http-500", "http-hang", "http-slow", "redis-pause"}, Faults: 12, Minutes: 1.5, Rate: 500},
@@ -26,8 +26,8 @@ var delivery = []Bug{
 	{
 		ID:   "F10",
 		Name: "the last answer counts",
-		// The catalogue has it from callbacks that come in any order. Here the last confirmed message is recorded, instead of the last
-		// one before which all are confirmed.
+		// In the catalogue, callbacks arrive in any order. Here the last confirmed message is
+		// recorded, instead of the last one before which all are confirmed.
 		Does:   "A relay that dies has recorded messages as sent that had failed while later ones arrived.",
 		Breaks: []string{"I1"},
 		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-kill", "http-500", "http-hang", "http-slow", "redis-pause"}, Faults: 12, Minutes: 1.5, Rate: 500},
@@ -42,8 +42,9 @@ var delivery = []Bug{
 	{
 		ID:   "F29",
 		Name: "no token",
-		// A ledger row has a number, and whoever writes one that is taken has lost the shard. Here the number is made up when the row is
-		// written, and a relay knows its rows by its name alone.
+		// A ledger row has a number, and a relay whose number is taken has lost the shard. Here the
+		// number is assigned when the row is written, and a relay recognizes its rows only by its
+		// name.
 		Does:   "A relay that slept past its lease overwrites what its successor has recorded, and takes the shard back.",
 		Breaks: []string{"I8"},
 		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-pause"}, Faults: 8, Minutes: 1.5, Rate: 500},
@@ -61,7 +62,7 @@ var delivery = []Bug{
 	{
 		ID:   "F30",
 		Name: "no look at the lease",
-		// A relay sends without asking itself whether its lease still lasts.
+		// A relay sends without checking whether its lease is still valid.
 		Does:   "A relay that cannot reach the database goes on sending what another one sends at the same time.",
 		Breaks: []string{"I3", "I6"},
 		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"database-silent", "http-slow", "proxy-delay"}, Faults: 12, Minutes: 1.5, Rate: 600},
@@ -75,7 +76,8 @@ var delivery = []Bug{
 	{
 		ID:   "F32",
 		Name: "the clock of the process",
-		// Leases are written and judged by the clock of the relay's machine instead of the database's.
+		// Leases are written and checked by the clock of the relay's machine instead of the
+		// database's.
 		Does:   "A relay whose clock is ahead takes shards that others hold, and leaves leases behind that nobody takes over for hours.",
 		Breaks: []string{"I9", "I8", "I1"},
 		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-clock"}, Faults: 6, Minutes: 1.5, Rate: 500},
@@ -115,7 +117,7 @@ var delivery = []Bug{
 	{
 		ID:   "F34",
 		Name: "one context for all",
-		// What records progress and releases shards ends with the context that ends the relay.
+		// Recording progress and releasing shards use the context that ends with the relay.
 		Does:   "A relay that is asked to stop does not record what it has sent last, and others send it again.",
 		Breaks: []string{"I6"},
 		Hunt:   Hunt{To: []string{"redis"}, Only: []string{"relay-stop"}, Faults: 10, Minutes: 1, Rate: 600},

@@ -12,8 +12,8 @@ import (
 	"github.com/postrider/postrider/test/proof/planted"
 )
 
-// TestHistoryFindsMutants holds that the history tests, which know nothing of the store but what was written and what arrived, find mistakes
-// of its reader: they are about our relays, and not only about the rule that the reader follows.
+// TestHistoryFindsMutants checks that the history tests, which know only what was written and what
+// arrived, detect bugs in the store's reader: they test the product's reader, not only its rule.
 func TestHistoryFindsMutants(t *testing.T) {
 	need.Long(t, "builds and runs the history tests once for each mutant")
 	for _, id := range []string{"M01", "M07", "M08", "M15"} { // floor too early, hi too low, scan cut by rows, starts ignored

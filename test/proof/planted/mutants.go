@@ -2,19 +2,21 @@ package planted
 
 import "slices"
 
-// Mutants returns small mistakes in the code of the PostgreSQL store, each of which would lose, repeat or disorder messages, or stop them:
-// most are one condition, bound or operand. Their tests are those of the place, not campaigns.
+// Mutants returns small mistakes in the code of the PostgreSQL store, each of which would lose,
+// duplicate, reorder or block messages: most are one condition, bound or operand. They are detected
+// by the package's own tests, not by campaigns.
 //
-// A mutant that changes nothing a user could notice does not belong here. One that survives means that a test is missing.
+// A mutant without an effect for users does not belong here. A surviving mutant means that a test
+// is missing.
 func Mutants() []Bug {
 	return slices.Concat(cursorMutants, ledgerMutants, retentionMutants, moveMutants)
 }
 
-// cursorTest plays a server, without one.
+// cursorTest simulates a server.
 var cursorTest = Test{"store/postgres", "^TestCursor$"}
 
-// storeTest is a test of the PostgreSQL store, with one server: which one makes no difference to mistakes of ours.
+// storeTest is a test of the PostgreSQL store on one server; the version makes no difference.
 func storeTest(name string) Test { return Test{"store/postgres", "^" + name + "$/^pg18$"} }
 
-// suiteTest is one that every store has to pass.
+// suiteTest is a test of the common store suite.
 func suiteTest(name string) Test { return Test{"store/postgres", "^TestStore$/^pg18$/^" + name + "$"} }

@@ -1,6 +1,6 @@
 package planted
 
-// cursorMutants: which messages a cursor has passed.
+// cursorMutants change which messages a cursor has passed.
 var cursorMutants = []Bug{
 	{
 		ID:    "M01",

@@ -1,6 +1,6 @@
 package planted
 
-// ledgerMutants: who holds a shard, and how far it was confirmed.
+// ledgerMutants change who owns a shard, and how far it was confirmed.
 var ledgerMutants = []Bug{
 	{
 		ID:    "M33",

@@ -1,6 +1,6 @@
 package planted
 
-// moveMutants: changes of the number of shards, and tenants that are read apart.
+// moveMutants change how the number of shards changes, and how tenants are read separately.
 var moveMutants = []Bug{
 	{
 		ID:    "M62",
@@ -69,8 +69,8 @@ var moveMutants = []Bug{
 	},
 	{
 		ID:    "M67",
-		Name:  "move: what is set aside stays",
-		Does:  "Messages that were set aside are never sent, or out of order.",
+		Name:  "move: deferred messages stay",
+		Does:  "Deferred messages are never sent, or out of order.",
 		Tests: []Test{storeTest("TestChangeOfShards")},
 		Plant: []Change{
 			{

@@ -1,6 +1,6 @@
 package planted
 
-// retentionMutants: what is deleted, and when.
+// retentionMutants change what is deleted, and when.
 var retentionMutants = []Bug{
 	{
 		ID:    "M49",

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Overlay writes the changed files to a folder, and the list of them for go build -overlay. It returns the path of that. The other files, by
-// the path that they stand for, are added to the list.
+// Overlay writes the changed files to a folder, and their list for go build -overlay. It returns
+// the path of the list. The other files, by the path that they replace, are added to the list.
 func (b Bug) Overlay(root, folder string, others map[string]string) (path string, err error) {
 	root, err = filepath.Abs(root)
 	if err != nil {
@@ -48,7 +48,8 @@ func (b Bug) Overlay(root, folder string, others map[string]string) (path string
 	return path, os.WriteFile(path, text, 0o644)
 }
 
-// Packages returns the folders of the packages that a bug changes, seen from the root of the repository.
+// Packages returns the folders of the packages that a bug changes, relative to the root of the
+// repository.
 func (b Bug) Packages() []string {
 	found := make(map[string]bool)
 	for _, c := range b.Plant {

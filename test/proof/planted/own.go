@@ -1,11 +1,12 @@
 package planted
 
-// own: mistakes that Postrider itself has had, about what fails. Campaigns do not tell them from a slow destination.
+// own lists bugs that Postrider itself has had, about failing messages. Campaigns cannot
+// distinguish them from a slow destination.
 var own = []Bug{
 	{
 		ID:   "P01",
 		Name: "the prefix does not move",
-		// What stands before confirmed messages, or goes to a held name, has to leave the window. Here it stays.
+		// Messages before confirmed ones, or to a held name, must leave the window. Here they stay.
 		Does:  "A relay that stops behind a message that fails sends again what was confirmed after it.",
 		Tests: []Test{{"relay", "^TestStopRepeatsNothing$"}},
 		Plant: []Change{
@@ -16,7 +17,7 @@ var own = []Bug{
 	{
 		ID:   "P02",
 		Name: "the outage of a name counts",
-		// A queue that is full or missing is no fault of the messages to it.
+		// A full or missing queue is not an error of its messages.
 		Does:  "Messages for a queue, topic or endpoint that accepts nothing become dead letters.",
 		Tests: []Test{{"relay", "^TestNameDown$"}},
 		Plant: []Change{{
@@ -28,7 +29,7 @@ var own = []Bug{
 	{
 		ID:   "P03",
 		Name: "no probe",
-		// A held name is tried with one message at a time. Here it never is.
+		// A held name is probed with one message at a time. Here it never is.
 		Does:  "Messages for a name that accepted nothing for a while are never sent.",
 		Tests: []Test{{"relay", "^TestNameDown$"}, {"relay/internal/shard", "^TestSimulation$"}},
 		Plant: []Change{{
@@ -38,7 +39,7 @@ var own = []Bug{
 	{
 		ID:   "P04",
 		Name: "no budget of bytes",
-		// A read is bounded by its messages alone.
+		// A read is bounded only by the number of messages.
 		Does:  "A relay holds as many messages as it may, however large they are.",
 		Tests: []Test{{"relay", "^TestMemory$"}},
 		Plant: []Change{{

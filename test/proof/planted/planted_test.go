@@ -10,8 +10,8 @@ import (
 
 const root = "../../.."
 
-// TestBugsFit holds that every bug can be planted into the sources as they are now, and, in its long form, that what comes of it can be
-// built.
+// TestBugsFit checks that every bug can be inserted into the current sources and, in the long tier,
+// that the result compiles.
 func TestBugsFit(t *testing.T) {
 	bugs, mutants := planted.All(), planted.Mutants()
 	if len(bugs) != 20 || len(mutants) != 74 {
@@ -27,7 +27,7 @@ func TestBugsFit(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !need.IsLong() {
-				return // what does not compile is found by the first hunt
+				return // a hunt would detect what does not compile
 			}
 			build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-overlay", overlay}, b.Packages()...)...)
 			build.Dir = root

@@ -16,20 +16,21 @@ import (
 	"github.com/postrider/postrider/test/proof/points/tap"
 )
 
-// destination is the place of one case at a broker.
+// destination is a case's topics at a broker.
 type destination interface {
 	address() (broker, url string)
-	// topic is where messages go, and nowhere a topic that there is none of until open is called.
+	// topic returns the topic of messages, and nowhere one that does not exist until open is
+	// called.
 	topic() string
 	nowhere() string
 	open(ctx context.Context) error
-	// receipts are the payloads that the broker has taken, in its order.
+	// receipts returns the payloads that the broker has accepted, in its order.
 	receipts(ctx context.Context) ([]string, error)
-	// left is how many messages the consumers of the case have not acknowledged.
+	// left returns how many messages the consumers of the case have not acknowledged.
 	left(ctx context.Context) (int, error)
 }
 
-// publisher opens that of a process, which is watched.
+// publisher opens a process's publisher, whose connections are watched.
 func (p part) publisher(gate *tap.Gate) (postrider.Publisher, error) {
 	if p.Broker == "rabbitmq" {
 		return rabbitmq.NewPublisher(rabbitmq.Config{URL: p.URL, Dial: gate.Dial(tap.AMQP(nameMethod)), Logger: p.logger()})
@@ -37,7 +38,7 @@ func (p part) publisher(gate *tap.Gate) (postrider.Publisher, error) {
 	return nats.NewPublisher(nats.Config{URL: p.URL, Dial: gate.Dial(tap.NATS(nameSubject)), Logger: p.logger()})
 }
 
-// consumer opens that of a process, which is watched.
+// consumer opens a process's consumer, whose connections are watched.
 func (p part) consumer(topic string, gate *tap.Gate) (postrider.Consumer, error) {
 	if p.Broker == "rabbitmq" {
 		return rabbitmq.NewConsumer(rabbitmq.Config{URL: p.URL, Dial: gate.Dial(tap.AMQP(nameMethod)), Name: topic, Logger: p.logger()})
@@ -53,7 +54,8 @@ type stream struct {
 	name string
 }
 
-// stream makes one in memory. What comes twice is seen: it forgets soon what it has.
+// stream creates a stream in memory, with a short deduplication window so that duplicates are
+// visible.
 func (s *servers) stream(t *testing.T, name string) destination {
 	t.Helper()
 	_, err := s.js.CreateStream(t.Context(), jetstream.StreamConfig{
@@ -116,7 +118,7 @@ type queue struct {
 	opened bool
 }
 
-// queue makes one.
+// queue creates a queue.
 func (s *servers) queue(t *testing.T, name string) destination {
 	t.Helper()
 	conn, err := amqp.Dial(pgtest.Env(t, "POSTRIDER_TEST_RABBITMQ"))
@@ -149,7 +151,8 @@ func (q *queue) open(context.Context) error {
 	return err
 }
 
-// receipts have no order between two queues. What was refused at first stands before the others.
+// receipts does not know the order between two queues. Messages that were rejected at first come
+// before the others.
 func (q *queue) receipts(context.Context) ([]string, error) {
 	var payloads []string
 	names := []string{q.name}
@@ -171,7 +174,8 @@ func (q *queue) receipts(context.Context) ([]string, error) {
 	return payloads, nil
 }
 
-// left does not know of what was delivered: that comes again when the connection of its consumer ends.
+// left does not count delivered messages: they are redelivered when the connection of their
+// consumer ends.
 func (q *queue) left(context.Context) (int, error) {
 	info, err := q.ch.QueueDeclarePassive(q.name, false, false, false, false, nil)
 	return info.Messages, err

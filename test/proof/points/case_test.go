@@ -13,39 +13,41 @@ import (
 )
 
 const (
-	// lease is after how long a relay or a consumer that is not heard of is replaced, and longLease where none is to be.
+	// lease is short, so that a dead relay or consumer is replaced soon; longLease is for cases in
+	// which none should be replaced.
 	lease     = time.Second
 	longLease = 20 * time.Second
-	// pause is how long a process stands still that is delayed past its lease.
+	// pause is how long a process is suspended that is delayed past its lease.
 	pause = 1800 * time.Millisecond
-	// patience is how long anything may take.
-	patience = 2 * time.Minute
+	// timeout bounds every wait.
+	timeout = 2 * time.Minute
 )
 
-// scenario is some work, and what holds when it is done, whatever has gone wrong meanwhile.
+// scenario is some work, with conditions that must hold afterwards whatever fault is injected.
 type scenario struct {
 	name string
-	// open makes the place for one case.
+	// open prepares one case.
 	open func(t *testing.T, name string) *world
-	// part is what the processes of a case are told.
+	// part configures the processes of a case.
 	part func(w *world) part
-	// before is done before the process begins in which something goes wrong. Then comes work, which returns when that process
-	// has nothing more to do, or, where it is dead, the healthy one that is started as soon as something has gone wrong. After is
-	// for the healthy one alone.
+	// before runs before the process with the fault starts. Then comes work, which returns when
+	// that process has nothing more to do or, if it is dead, when the healthy process is done that
+	// starts right after the fault. after uses only the healthy one.
 	before, work, after func(w *world)
-	// alone is set where two processes at work do not keep the order: then the healthy one waits for the end of the first, unless
-	// that stands still.
+	// alone is set if two concurrent processes do not keep the order: then the healthy one waits
+	// for the end of the first, unless that is suspended.
 	alone bool
-	// check says what must hold in the end. Way is empty if nothing has gone wrong.
+	// check checks the final conditions. Way is empty if no fault was injected.
 	check func(w *world, way tap.Way)
 }
 
-// play plays a case: a scenario in which something goes wrong in one way at one point, or nothing if there is none. It returns what
-// the process has passed in which that was to happen, and what the healthy one has.
+// play runs a case: a scenario with one kind of fault at one point, or without a fault if there is
+// none. It returns how often the process with the fault has passed each name, and the same for the
+// healthy one.
 func (s *scenario) play(t *testing.T, point string, way tap.Way) (first, second map[string]int) {
 	w := s.open(t, caseName())
 	w.t = t
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	w.ctx, w.lease = ctx, longLease
 	if way == tap.KillBefore || way == tap.KillAfter || way == tap.Delay {
@@ -59,7 +61,7 @@ func (s *scenario) play(t *testing.T, point string, way tap.Way) (first, second 
 	sound.Relay.Lease = longLease
 	told.Point, told.Way = point, way
 	w.first = start(t, told)
-	sound.Joins = way != tap.KillBefore && way != tap.KillAfter // the first one goes on
+	sound.Joins = way != tap.KillBefore && way != tap.KillAfter // the first one continues
 	w.replace = sync.OnceFunc(func() {
 		healthy := start(t, sound)
 		w.mu.Lock()
@@ -88,7 +90,7 @@ func (s *scenario) play(t *testing.T, point string, way tap.Way) (first, second 
 		}
 	}()
 	s.work(w)
-	err := w.first.stop(patience)
+	err := w.first.stop(timeout)
 	replaced.Wait()
 	switch struck := w.first.hasStruck(); {
 	case point != "" && !struck:
@@ -102,14 +104,14 @@ func (s *scenario) play(t *testing.T, point string, way tap.Way) (first, second 
 	if s.after != nil {
 		s.after(w)
 	}
-	if err := w.second.stop(patience); err != nil {
+	if err := w.second.stop(timeout); err != nil {
 		t.Errorf("the healthy process ended with %v", err)
 	}
 	s.check(w, way)
 	return w.first.passed(), w.second.passed()
 }
 
-// tell shows what the processes have said.
+// tell logs the output of the processes.
 func (w *world) tell() {
 	w.t.Logf("the first process has said:\n%s", w.first.said())
 	if w.relay != nil {
@@ -133,7 +135,8 @@ func (w *world) until(what string, holds func() bool) {
 	}
 }
 
-// untilSeen waits until the first process, or the healthy one when the first has gone wrong, has passed a name so many times.
+// untilSeen waits until the first process or, after its fault, the healthy one has passed a name
+// the given number of times.
 func (w *world) untilSeen(name string, times int) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("%s %d", name, times), func() bool {

@@ -22,15 +22,15 @@ import (
 	"github.com/postrider/postrider/test/proof/points/tap"
 )
 
-// The types of messages say what their handler does: all write an effect, and some fail behind that.
+// The type of a message determines its handler: all write an effect, and some fail after that.
 const (
 	well  = "point"
 	shaky = "point.shaky" // fails twice
 	bad   = "point.bad"   // always fails
-	long  = "point.long"  // takes so long that the broker has to be told
+	long  = "point.long"  // takes so long that the consumer must tell the broker
 )
 
-// runInbox is a process of a consumer.
+// runInbox runs a consumer process.
 func runInbox(ctx context.Context, p part, gate *tap.Gate) error {
 	pool, db, err := p.database(ctx, gate)
 	if err != nil {
@@ -88,7 +88,7 @@ func runInbox(ctx context.Context, p part, gate *tap.Gate) error {
 
 func suffix(name string) string { return name[strings.LastIndex(name, "-")+1:] }
 
-// counter opens a place for consumers, all of which are in one schema.
+// counter prepares cases for consumers, all of which share one schema.
 func (s *servers) counter(t *testing.T) func(t *testing.T, name string) *world {
 	cfg := pgtest.Schema(t, s.pool, postgres.Layout{})
 	yard := s.world(t, "", cfg)
@@ -101,16 +101,16 @@ func (s *servers) counter(t *testing.T) func(t *testing.T, name string) *world {
 	}
 }
 
-// consumers is what consumers are told.
+// consumers returns the configuration of consumers.
 func (w *world) consumers() part {
 	p := w.part("inbox")
 	p.Topic = w.broker.topic()
-	// How often the broker is told that it takes longer is a matter of time.
+	// How often the broker is told that handling takes longer depends on timing.
 	p.Limits = map[string]int{"write the effect": 3, "commit after: write the effect": 3, "still working": 0}
 	return p
 }
 
-// publish puts messages of a key into the broker, and remembers those whose effects are expected.
+// publish sends messages of a key to the broker, and records the expected effects.
 func (w *world) publish(kind string, msgs ...postrider.Message) {
 	w.t.Helper()
 	for i := range msgs {
@@ -122,7 +122,7 @@ func (w *world) publish(kind string, msgs ...postrider.Message) {
 	w.send(msgs)
 }
 
-// send puts messages into the broker.
+// send sends messages to the broker.
 func (w *world) send(msgs []postrider.Message) {
 	w.t.Helper()
 	var pub postrider.Publisher
@@ -142,7 +142,7 @@ func (w *world) send(msgs []postrider.Message) {
 	}
 }
 
-// several are messages of several keys with one number.
+// several returns messages of several keys with one number.
 func (w *world) several(n int, keys ...string) (msgs []postrider.Message) {
 	for _, key := range keys {
 		msgs = append(msgs, message(w.broker.topic(), key, n))
@@ -150,7 +150,7 @@ func (w *world) several(n int, keys ...string) (msgs []postrider.Message) {
 	return msgs
 }
 
-// untilDone waits until there are all effects.
+// untilDone waits for all effects.
 func (w *world) untilDone() {
 	w.t.Helper()
 	w.until("all effects are there", func() bool {
@@ -170,7 +170,7 @@ func (w *world) untilTaken() {
 	})
 }
 
-// inboxScenario has messages whose handlers work, some of them twice.
+// inboxScenario has messages whose handlers succeed; some messages arrive twice.
 func inboxScenario(name string, open func(t *testing.T, name string) *world, place func(t *testing.T, name string) destination) *scenario {
 	return &scenario{
 		name: name,
@@ -181,7 +181,7 @@ func inboxScenario(name string, open func(t *testing.T, name string) *world, pla
 		},
 		part: func(w *world) part {
 			p := w.consumers()
-			p.Limits["still working"] = 1 // there is a message that does
+			p.Limits["still working"] = 1 // one message takes that long
 			return p
 		},
 		before: func(w *world) {
@@ -192,7 +192,7 @@ func inboxScenario(name string, open func(t *testing.T, name string) *world, pla
 		work: func(w *world) {
 			w.publish(long, w.several(1, "c")...)
 			w.untilDone()
-			time.Sleep(2 * forgets) // or the stream would know it
+			time.Sleep(2 * forgets) // otherwise the stream would drop it as a duplicate
 			w.send(w.twice)
 			w.publish(well, w.several(2, "a", "b")...)
 			w.publish(well, w.several(3, "a", "b")...)
@@ -209,7 +209,7 @@ func inboxScenario(name string, open func(t *testing.T, name string) *world, pla
 	}
 }
 
-// batchScenario has a handler that takes several messages at once.
+// batchScenario has a handler that processes several messages at once.
 func batchScenario(open func(t *testing.T, name string) *world, place func(t *testing.T, name string) destination) *scenario {
 	s := inboxScenario("inbox with batches", open, place)
 	many := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
@@ -234,8 +234,8 @@ func batchScenario(open func(t *testing.T, name string) *world, place func(t *te
 	return s
 }
 
-// asideScenario has messages whose handlers fail, one of them for good.
-func asideScenario(open func(t *testing.T, name string) *world, place func(t *testing.T, name string) destination) *scenario {
+// deferScenario has messages whose handlers fail, one of them permanently.
+func deferScenario(open func(t *testing.T, name string) *world, place func(t *testing.T, name string) destination) *scenario {
 	s := inboxScenario("inbox with failures", open, place)
 	s.part = (*world).consumers
 	s.before = func(w *world) {
@@ -260,8 +260,9 @@ func asideScenario(open func(t *testing.T, name string) *world, place func(t *te
 	return s
 }
 
-// checkEffects holds that every message had its effect once, in the order of its key, and that nothing is left. Where one process
-// goes on while another has taken its place, both are consumers of one group: among them there is no order.
+// checkEffects checks that every message had its effect once, in the order of its key, and that
+// nothing is left. If one process continues while another has replaced it, both are consumers of
+// one group: then order is not guaranteed.
 func (w *world) checkEffects(way tap.Way) {
 	w.t.Helper()
 	got := make(map[string][]string)

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// statement says what a statement is called.
+// statement maps a statement to its name.
 type statement struct {
 	name string
 	part string // of its text, with @ for the schema
-	// limit is how many executions are points. Those that are repeated as long as there is time, such as polls, have one; of
-	// the others all are.
+	// limit is how many executions are points; 0 means all. Statements whose number depends on
+	// time, such as polls, have one.
 	limit int
 }
 
-// statements are all that we send, by the first that fits.
+// statements lists all statements of the product; the first match counts.
 var statements = []statement{
 	// Relays.
 	{"check the version", "FROM @.migrations", 0},
@@ -66,7 +66,7 @@ var statements = []statement{
 	{"sweep sagas", "DELETE FROM @.sagas", 1},
 	{"look for strangers", "FROM json_each($1::json) k CROSS JOIN", 1},
 
-	// Replays and what else operators do.
+	// Replays and other operator actions.
 	{"count what to replay", "SELECT count(*), min(d.created_at), max(d.seq) FROM", 0},
 	{"start a replay", "@.start_replay(", 0},
 	{"look at the replay", " FROM @.jobs j ", 3},
@@ -87,10 +87,10 @@ var statements = []statement{
 	{"open the account", "INSERT INTO @.accounts", 0},
 }
 
-// noPoints are statements of the driver, at times of its own.
+// noPoints are statements that the driver sends at unpredictable times.
 var noPoints = []string{"-- ping"}
 
-// defaultLimit is that of statements and calls that have none of their own.
+// defaultLimit applies to statements and calls without their own limit.
 const defaultLimit = 6
 
 var (
@@ -98,8 +98,8 @@ var (
 	blanks  = regexp.MustCompile(`\s+`)
 )
 
-// nameStatement names a statement by its text, and one that ends a transaction or a part of one by what came before it on the
-// connection, too.
+// nameStatement names a statement by its text, and the end of a transaction or savepoint also by
+// the previous statement on the connection.
 func nameStatement() func(sql string, args [][]byte) string {
 	last := "nothing"
 	return func(sql string, args [][]byte) string {
@@ -132,7 +132,7 @@ func nameStatement() func(sql string, args [][]byte) string {
 	}
 }
 
-// known returns the statement that a text is of. In a part, … stands for anything.
+// known returns the statement that a text belongs to. In a part, … matches anything.
 func known(text string) (statement, bool) {
 	for _, s := range statements {
 		begin, end, two := strings.Cut(s.part, " … ")
@@ -144,7 +144,7 @@ func known(text string) (statement, bool) {
 	return statement{}, false
 }
 
-// limits are those of calls that are no statements, and of statements in certain places.
+// limits are those of calls that are not statements, and of statements in certain places.
 var limits = map[string]int{
 	"begin": 5,
 	"rollback after: ask when something is due": 1,
@@ -159,12 +159,12 @@ var limits = map[string]int{
 	"commit after: sweep":                       1,
 	"commit after: ask for a slot to freeze":    1,
 	"commit after: canary":                      1,
-	"commit after: hold a step":                 0, // only where the server has not noticed yet that the connection is gone
+	"commit after: hold a step":                 0, // only if the server has not noticed yet that the connection is gone
 
 	"publish": 3, "fetch": 1, "ack": 2, "still working": 1, "find the stream": 1, "look at the consumer": 1, "open a channel": 1, "ask for confirmations": 1,
 }
 
-// limit is how many calls of a name are points.
+// limit returns how many calls of a name are points.
 func (p part) limit(name string) int {
 	if n, ok := p.Limits[name]; ok || p.Only {
 		return n
@@ -180,7 +180,7 @@ func (p part) limit(name string) int {
 	return defaultLimit
 }
 
-// nameSubject names what is said to NATS.
+// nameSubject names a message to NATS.
 func nameSubject(subject string, content []byte) string {
 	for _, s := range []struct{ prefix, name string }{
 		{"$JS.API.STREAM.NAMES", "find the stream"},
@@ -210,11 +210,11 @@ func nameSubject(subject string, content []byte) string {
 	return "publish"
 }
 
-// nameMethod names what is said to RabbitMQ.
+// nameMethod names a method call of RabbitMQ.
 func nameMethod(class, method uint16) string {
 	names := map[[2]uint16]string{
 		{20, 10}: "open a channel", {85, 10}: "ask for confirmations",
-		{20, 40}: "", {20, 41}: "", // the end of a channel that is of no use any more
+		{20, 40}: "", {20, 41}: "", // closes a channel that is not needed any more
 		{60, 10}: "set the prefetch", {60, 20}: "subscribe", {60, 30}: "unsubscribe", {60, 40}: "publish", {60, 80}: "ack",
 		{50, 10}: "look at the queue",
 	}

@@ -23,13 +23,13 @@ var (
 
 const listed = "testdata/points.txt"
 
-// atOnce is how many cases are played at the same time. Most of a case is waiting.
+// atOnce is how many cases run concurrently. Most of a case is waiting.
 const atOnce = 12
 
 func scenarios(t *testing.T, s *servers) []*scenario {
 	counter, agencies := s.counter(t), s.agencies(t)
 	return []*scenario{
-		lanesScenario(s), // the one that takes longest
+		lanesScenario(s), // the longest one
 		suspectScenario(s),
 		relayScenario(s, "relay", s.stream),
 		relayScenario(s, "relay to RabbitMQ", s.queue),
@@ -40,7 +40,7 @@ func scenarios(t *testing.T, s *servers) []*scenario {
 		reclaimScenario(s),
 		inboxScenario("inbox", counter, s.stream),
 		inboxScenario("inbox from RabbitMQ", counter, s.queue),
-		asideScenario(counter, s.stream),
+		deferScenario(counter, s.stream),
 		batchScenario(counter, s.stream),
 		sagaScenario("saga", agencies, "", map[string]int{"begin": 6, "take a step": 4}),
 		sagaScenario("saga that is undone", agencies, fails+"car", map[string]int{"begin": 8, "take a step": 6}),
@@ -54,8 +54,8 @@ func scenarios(t *testing.T, s *servers) []*scenario {
 	}
 }
 
-// TestPoints plays every scenario with nothing going wrong, holds its points against the list, and then has something go wrong at
-// every one of them.
+// TestPoints runs every scenario without a fault, compares its points with the list, and then
+// injects faults at every one of them.
 func TestPoints(t *testing.T) {
 	need.Alone(t, "plays twelve cases at a time, with leases that a busy machine lets lapse")
 	s := connect(t)
@@ -118,7 +118,7 @@ func TestPoints(t *testing.T) {
 	t.Logf("%d cases at %d points", count, len(hits))
 }
 
-// everyWay are points at which everything is done in every run.
+// everyWay lists points that get all faults in every run.
 var everyWay = map[string][]string{
 	"relay":             {"publish 1", "settle 1", "read the log 1"},
 	"relay to RabbitMQ": {"publish 1"},
@@ -127,7 +127,7 @@ var everyWay = map[string][]string{
 	"replay":            {"step 1", "commit after: step 1"},
 }
 
-// chosen returns in which ways something goes wrong at a point: all or none, and all in the long form.
+// chosen returns the faults for a point: all or none, and all in the long tier.
 func chosen(scenario, point string) []tap.Way {
 	if need.IsLong() || slices.Contains(everyWay[scenario], point) {
 		return tap.Ways
@@ -135,10 +135,11 @@ func chosen(scenario, point string) []tap.Way {
 	return nil
 }
 
-// compare holds the points of a run in which nothing went wrong against the list.
+// compare compares the points of a run without a fault with the list.
 func compare(t *testing.T, scenario string, want, got map[string]int) {
 	t.Helper()
-	// Reports come at times of their own: a scenario may end before, and a broker that stumbles once on a busy machine is reported, too.
+	// Reports come at unpredictable times: a scenario may end before one, and a broker that fails
+	// once on a busy machine is reported too.
 	const report = "report"
 	for name, n := range want {
 		if got[name] < n && name != report {
@@ -147,7 +148,7 @@ func compare(t *testing.T, scenario string, want, got map[string]int) {
 	}
 	for name, n := range got {
 		if want[name] < n && name != report {
-			t.Errorf("%s: %q was hit %d times, and is listed %d times; if that is meant: go test ./points -update", scenario, name, n, want[name])
+			t.Errorf("%s: %q was hit %d times, and is listed %d times; if that is intended: go test ./proof/points -update", scenario, name, n, want[name])
 		}
 	}
 }
@@ -155,7 +156,7 @@ func compare(t *testing.T, scenario string, want, got map[string]int) {
 // points lists how many calls of each name are points, by scenario.
 type points map[string]map[string]int
 
-// points of a scenario, each with its number.
+// points returns the points of a scenario, each with its number.
 func (p points) points(scenario string) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(p[scenario])) {
 		for n := range p[scenario][name] {
@@ -165,7 +166,7 @@ func (p points) points(scenario string) (all []string) {
 	return all
 }
 
-// has reports whether a name is in any scenario. A transaction may end behind any statement.
+// has reports whether a name is in any scenario. A transaction may end after any statement.
 func (p points) has(name string) bool {
 	if _, statement, ends := strings.Cut(name, " after: "); ends {
 		name = statement
@@ -210,7 +211,7 @@ func readList(t *testing.T) points {
 func writeList(t *testing.T, all points) {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("# Scenario, name and number of the points; go test ./points -update writes it.\n")
+	b.WriteString("# Scenario, name and number of the points; go test ./proof/points -update writes it.\n")
 	for _, scenario := range slices.Sorted(maps.Keys(all)) {
 		for _, name := range slices.Sorted(maps.Keys(all[scenario])) {
 			fmt.Fprintf(&b, "%s\t%s\t%d\n", scenario, name, all[scenario][name])

@@ -22,35 +22,35 @@ import (
 	"github.com/postrider/postrider/test/proof/points/tap"
 )
 
-// variable makes the test program a process of a scenario.
+// variable makes the test binary run a process of a scenario.
 const variable = "POSTRIDER_TEST_POINTS_PROCESS"
 
-// part is what a process is told: what it does, where, and what goes wrong with it.
+// part configures a process: its role, its servers, and its fault.
 type part struct {
 	Role   string // see roles
 	DSN    string
 	Schema string
 	Broker string // nats or rabbitmq
 	URL    string // of the broker
-	Name   string // of the case: of the stream, the consumer, the saga
+	Name   string // of the case: names its stream, consumer and saga
 	Topic  string // to receive from
 
-	Point  string // where it goes wrong; empty: nowhere
+	Point  string // of the fault; empty: none
 	Way    tap.Way
-	Limits map[string]int // how many calls of a name are points, where that is not as usual,
-	Only   bool           // and others are none
+	Limits map[string]int // overrides how many calls of a name are points,
+	Only   bool           // and with Only excludes all other names
 
 	Relay  relay.Config
-	Slow   time.Duration // how long a call of the destination takes longer
-	Batch  bool          // the inbox has a handler of batches
-	Fails  string        // the step of the saga that fails, or the one whose connection breaks
-	Dead   bool          // the replay is one of dead letters
-	Acts   bool          // dead letters are sent again by an act, and not by a replay
-	Joins  bool          // the replay is started by another process
-	Pauses bool          // the replay is paused, and goes on
+	Slow   time.Duration // additional duration of a call to the destination
+	Batch  bool          // the inbox has a batch handler
+	Fails  string        // the step of the saga that fails, or whose connection breaks
+	Dead   bool          // replay dead letters
+	Acts   bool          // retry dead letters by an act instead of a replay
+	Joins  bool          // another process starts the replay
+	Pauses bool          // the replay is paused and resumed
 }
 
-// roles are what a process can be. They end with ctx, or when they are done.
+// roles are the possible roles of a process. They end with ctx, or when they are done.
 var roles = map[string]func(ctx context.Context, p part, gate *tap.Gate) error{
 	"relay": runRelay, "inbox": runInbox, "saga": runSaga, "replay": runReplay,
 }
@@ -74,12 +74,12 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// process is one that runs, or did.
+// process is a process that runs or has ended.
 type process struct {
 	cmd    *exec.Cmd
-	struck chan struct{} // closed when it has gone wrong
-	done   chan struct{} // closed when it has ended
-	err    error         // of its end
+	struck chan struct{} // closed after the fault
+	done   chan struct{} // closed after the end
+	err    error         // result of the process
 
 	mu     sync.Mutex
 	points map[string]int // how often it has passed each name
@@ -119,7 +119,7 @@ func start(t *testing.T, p part) *process {
 	return pr
 }
 
-// listen takes in what the gate says.
+// listen reads the events of the gate.
 func (p *process) listen(lines *bufio.Scanner) {
 	for lines.Scan() {
 		point, ok := strings.CutPrefix(lines.Text(), "point ")
@@ -134,7 +134,7 @@ func (p *process) listen(lines *bufio.Scanner) {
 	}
 }
 
-// Write keeps what the process says.
+// Write records the output of the process.
 func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,20 +165,20 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// stop asks the process to end, and waits for that. It returns an error unless it ended cleanly.
-func (p *process) stop(patience time.Duration) error {
+// stop stops the process and waits for it. It returns an error unless it ended cleanly.
+func (p *process) stop(timeout time.Duration) error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.done:
 		return p.err
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
 		<-p.done
 		return errors.New("it did not end")
 	}
 }
 
-// killed reports whether the process was.
+// killed reports whether the process was killed.
 func (p *process) killed() bool {
 	var exit *exec.ExitError
 	return errors.As(p.err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL

@@ -20,10 +20,10 @@ import (
 	"github.com/postrider/postrider/test/proof/points/tap"
 )
 
-// forgets is how soon a stream forgets what it has.
+// forgets is the deduplication window of a stream.
 const forgets = 100 * time.Millisecond
 
-// runRelay is a relay process.
+// runRelay runs a relay process.
 func runRelay(ctx context.Context, p part, gate *tap.Gate) error {
 	pool, db, err := p.database(ctx, gate)
 	if err != nil {
@@ -46,7 +46,8 @@ func runRelay(ctx context.Context, p part, gate *tap.Gate) error {
 	return r.Run(ctx)
 }
 
-// refusing is a publisher whose destination blames messages for a name that there is none of, so that they become dead letters.
+// refusing is a publisher whose destination rejects messages to a missing name, so that they become
+// dead letters.
 type refusing struct{ postrider.Publisher }
 
 func (r refusing) KeepsOrder() bool {
@@ -75,13 +76,13 @@ func (s slow) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	return s.Publisher.Publish(ctx, msgs)
 }
 
-// log opens a schema of its own.
+// log creates a schema.
 func (s *servers) log(t *testing.T, name string, layout postgres.Layout) *world {
 	t.Helper()
 	return s.world(t, name, pgtest.Schema(t, s.pool, layout))
 }
 
-// relays is what the relays of most scenarios are told.
+// relays returns the configuration of the relays in most scenarios.
 func (w *world) relays() part {
 	p := w.part("relay")
 	p.Relay = relay.Config{
@@ -92,8 +93,8 @@ func (w *world) relays() part {
 	return p
 }
 
-// relayScenario is the daily work: several rounds of messages, transactions that are rolled back, one that commits late, and the
-// housekeeping.
+// relayScenario is the ordinary work: several rounds of messages, transactions that are rolled
+// back, one that commits late, and housekeeping.
 func relayScenario(s *servers, name string, place func(t *testing.T, name string) destination) *scenario {
 	return &scenario{
 		name: name,
@@ -105,7 +106,7 @@ func relayScenario(s *servers, name string, place func(t *testing.T, name string
 		part: func(w *world) part {
 			p := w.relays()
 			p.Relay.MaintainInterval, p.Relay.Canary = lease/4, lease/4
-			p.Limits = map[string]int{"begin": 4} // of reclaim, sweep, what is to be frozen, and the canary
+			p.Limits = map[string]int{"begin": 4} // of reclaim, sweep, freeze, and the canary
 			return p
 		},
 		before: func(w *world) {
@@ -174,7 +175,7 @@ func (w *world) put(tx pgx.Tx, keys []string, n int, topic string) error {
 	return nil
 }
 
-// beginLate begins a transaction that commits when later ones were read.
+// beginLate begins a transaction that commits after later ones were read.
 func (w *world) beginLate() {
 	tx, err := w.pool.Begin(w.ctx)
 	if err == nil {
@@ -193,7 +194,7 @@ func (w *world) commitLate() {
 	w.enqueue([]string{"late"}, 2, w.broker.topic())
 }
 
-// untilSettled waits until the feed has delivered all that was committed.
+// untilSettled waits until the feed has delivered everything committed.
 func (w *world) untilSettled() {
 	w.t.Helper()
 	w.until("everything is settled", func() bool {
@@ -202,7 +203,8 @@ func (w *world) untilSettled() {
 	})
 }
 
-// checkRelay holds that everything has arrived, nothing else has, each key in its order, and that the ledger is in order.
+// checkRelay checks that everything has arrived and nothing else, each key in order, and that the
+// ledger is valid.
 func (w *world) checkRelay(way tap.Way) {
 	got, err := w.broker.receipts(w.ctx)
 	if err != nil {
@@ -245,8 +247,9 @@ func (w *world) checkReceipts(got []string, way tap.Way) {
 	}
 }
 
-// checkLedger holds that rows follow each other without a gap, that no cursor went back, that nobody was replaced who had not
-// released and whose lease had not run out, and that all is settled and released in the end.
+// checkLedger checks that rows are consecutive, that no cursor went back, that no owner was
+// replaced before it had released the shard or its lease had expired, and that finally everything
+// is settled and released.
 func (w *world) checkLedger() {
 	w.t.Helper()
 	for what, sql := range map[string]string{

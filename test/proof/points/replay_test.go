@@ -14,11 +14,11 @@ import (
 	"github.com/postrider/postrider/test/proof/points/tap"
 )
 
-// replayStep is how many messages a replay hands over at a time.
+// replayStep is how many messages a replay sends per step.
 const replayStep = 8
 
-// runReplay is an operator's process: it replays what was delivered, or dead letters, and ends. After a failure it looks whether the
-// job is there and goes on with it.
+// runReplay runs an operator's process: it replays delivered messages or dead letters, and ends.
+// After a failure it checks whether the job exists and resumes it.
 func runReplay(ctx context.Context, p part, gate *tap.Gate) error {
 	pool, db, err := p.database(ctx, gate)
 	if err != nil {
@@ -78,12 +78,12 @@ func (o operator) replay(ctx context.Context) (bool, error) {
 		job, err = o.admin.StepReplay(ctx, job.ID, replayStep)
 	}
 	if err == nil {
-		_, err = o.admin.StepReplay(ctx, job.ID, replayStep) // in vain
+		_, err = o.admin.StepReplay(ctx, job.ID, replayStep) // sends nothing more
 	}
 	return err == nil, err
 }
 
-// set has a job paused or go on, unless the record says that this was done.
+// set pauses or resumes a job, unless the audit log shows that this was done.
 func (o operator) set(ctx context.Context, id int64, state string) error {
 	entries, err := o.admin.Audit(ctx, "", 0, 10)
 	if err != nil || slices.ContainsFunc(entries, func(e admin.Entry) bool { return e.Action == "replay "+state }) {
@@ -92,17 +92,18 @@ func (o operator) set(ctx context.Context, id int64, state string) error {
 	return o.admin.SetReplay(ctx, admin.By{Who: "ann", Why: o.Name}, id, state)
 }
 
-// retry has dead letters sent again by an act, and reports whether none is left.
+// retry retries dead letters by an act, and reports whether none is left.
 func (o operator) retry(ctx context.Context) (bool, error) {
 	if o.Joins {
-		return true, nil // somebody is at it
+		return true, nil // another process is doing it
 	}
 	filter := admin.Filter{Feed: "default", Statuses: []feeds.Status{feeds.StatusDead}}
 	_, err := o.admin.Act(ctx, admin.By{Who: "ann", Why: o.Name}, admin.Retry, filter, 0)
 	return err == nil, err
 }
 
-// replayScenario has an operator replay what a healthy relay has delivered, or what has become of it.
+// replayScenario has an operator replay what a healthy relay has delivered, or retry its dead
+// letters.
 func replayScenario(s *servers, name string, change func(*part)) *scenario {
 	var told part
 	change(&told)
@@ -146,7 +147,7 @@ func replayScenario(s *servers, name string, change func(*part)) *scenario {
 		after: func(w *world) {
 			w.until("the other operator is done", func() bool { return closed(w.second.done) })
 			w.until("nothing is deferred", func() bool { return w.number("SELECT count(*) FROM @.deferred") == 0 })
-			if err := w.relay.stop(patience); err != nil {
+			if err := w.relay.stop(timeout); err != nil {
 				w.t.Errorf("the relay ended with %v", err)
 			}
 		},
@@ -168,7 +169,8 @@ func replayScenario(s *servers, name string, change func(*part)) *scenario {
 	}
 }
 
-// checkReplay holds that each message has arrived as often as it should, and that there is one record of everything that was done.
+// checkReplay checks that each message has arrived as often as it should, and that there is one
+// audit entry for every action.
 func (w *world) checkReplay(want []string, acts ...string) {
 	w.t.Helper()
 	got, err := w.broker.receipts(w.ctx)
@@ -186,7 +188,7 @@ func (w *world) checkReplay(want []string, acts ...string) {
 	}
 }
 
-// checkJob holds that there was one job, and that it has sent everything.
+// checkJob checks that there was one job, and that it has sent everything.
 func (w *world) checkJob(n string) {
 	w.t.Helper()
 	jobs := w.texts(`SELECT concat_ws(' ', state, total, sent, (SELECT count(*) FROM @.job_results r WHERE r.job = j.id AND error IS NULL))

@@ -30,11 +30,11 @@ var (
 )
 
 const (
-	fails  = "fails "  // and the step that does, for good
+	fails  = "fails "  // and the step that fails permanently
 	breaks = "breaks " // and the step whose first attempt loses its connection
 )
 
-// agency is who runs sagas.
+// agency runs sagas.
 type agency struct {
 	p    part
 	pool *pgxpool.Pool
@@ -49,13 +49,14 @@ func newAgency(p part, pool *pgxpool.Pool, db *postgres.DB) (_ *agency, err erro
 	for _, name := range steps {
 		all = append(all, saga.Step(name, a.pays(name, false), a.pays(name, true)).Retry(retry).RetryUndo(retry))
 	}
-	a.saga, err = saga.New(db.Sagas(), p.Name, all...) // those of another name are out of sight
+	a.saga, err = saga.New(db.Sagas(), p.Name, all...) // sagas of other names are not visible
 	return a, err
 }
 
 func (a *agency) in(sql string) string { return strings.ReplaceAll(sql, "@", a.p.Schema) }
 
-// pays is a step, or what undoes it: money, a row that tells of it, and a message. None of it is idempotent: twice would be seen.
+// pays returns a step or its compensation: it books money, inserts a row and enqueues a message. It
+// is not idempotent, so a repetition would be visible.
 func (a *agency) pays(name string, undo bool) func(ctx context.Context, tx pgx.Tx, data *trip) error {
 	amount, what := prices[name], "done"
 	if undo {
@@ -89,7 +90,8 @@ func (a *agency) pays(name string, undo bool) func(ctx context.Context, tx pgx.T
 	}
 }
 
-// start opens an account and starts a saga for it, in one transaction. It may have happened before.
+// start opens an account and starts a saga for it, in one transaction. It may have been called
+// before.
 func (a *agency) start(ctx context.Context, id string) error {
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if err := a.saga.Start(ctx, tx, id, trip{}); err != nil {
@@ -104,7 +106,7 @@ func (a *agency) start(ctx context.Context, id string) error {
 	return err
 }
 
-// runSaga is a process that starts a saga and runs what is due.
+// runSaga runs a process that starts a saga and runs due steps.
 func runSaga(ctx context.Context, p part, gate *tap.Gate) error {
 	pool, db, err := p.database(ctx, gate)
 	if err != nil {
@@ -115,8 +117,8 @@ func runSaga(ctx context.Context, p part, gate *tap.Gate) error {
 	if err != nil {
 		return err
 	}
-	for range 2 { // the second time in vain
-		for a.start(ctx, "one") != nil && ctx.Err() == nil { // nobody may know whether it was started: that is what the ID is for
+	for range 2 { // the second start has no effect
+		for a.start(ctx, "one") != nil && ctx.Err() == nil { // the outcome may be uncertain: the ID makes a repetition safe
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
@@ -127,7 +129,7 @@ func runSaga(ctx context.Context, p part, gate *tap.Gate) error {
 	return r.Run(ctx)
 }
 
-// agencies opens a place for sagas, all of which are in one schema.
+// agencies prepares cases for sagas, all of which share one schema.
 func (s *servers) agencies(t *testing.T) func(t *testing.T, name string) *world {
 	cfg := pgtest.Schema(t, s.pool, postgres.Layout{})
 	yard := s.world(t, "", cfg)
@@ -141,7 +143,7 @@ func (s *servers) agencies(t *testing.T) func(t *testing.T, name string) *world 
 	}
 }
 
-// sagaScenario is a saga from its start to its end, in which a step may fail or lose its connection.
+// sagaScenario is a saga from start to end, in which a step may fail or lose its connection.
 func sagaScenario(name string, open func(t *testing.T, name string) *world, trouble string, limits map[string]int) *scenario {
 	tell := func(w *world) part {
 		p := w.part("saga")
@@ -185,12 +187,12 @@ func sagaScenario(name string, open func(t *testing.T, name string) *world, trou
 	}
 }
 
-// checkSaga holds that a saga has come to its end: all of it or nothing, nothing twice, no money lost.
+// checkSaga checks that a saga has ended: completely or not at all, nothing twice, no money lost.
 func (w *world) checkSaga(id string, want saga.Status) {
 	w.t.Helper()
 	done, undone, balance := len(steps), 0, 40
 	if want == saga.Compensated {
-		done, undone, balance = len(steps)-1, len(steps)-1, 100 // what the failing step did was rolled back
+		done, undone, balance = len(steps)-1, len(steps)-1, 100 // the effects of the failing step were rolled back
 	}
 	type outcome struct {
 		Status                                   string

@@ -18,7 +18,7 @@ var sources = []string{
 	"saga.go", "saga_admin.go", "admin.go", "admin_replay.go",
 }
 
-// elsewhere are statements in these files that are not for them, by a part of their text.
+// elsewhere are statements in these files that serve other purposes, by a part of their text.
 var elsewhere = map[string]string{
 	"@.rebase(":                       "the command that follows a restore",
 	"'rebase', NULL":                  "its record",
@@ -36,16 +36,18 @@ var elsewhere = map[string]string{
 	"@.read_payloads(":                "payloads larger than those of the scenarios",
 }
 
-// assembled are the names of statements whose text is put together at run time, by what stands in the source.
+// assembled maps statements whose text is built at run time to their names, by their text in the
+// source.
 var assembled = map[string][]string{
 	"SELECT ? FROM @.deferred d??":                 {"list what is deferred"},
 	"SELECT ?, d.seq FROM ? d? ORDER BY ? LIMIT ?": {"choose from the log", "choose from dead letters"},
 }
 
-// beginning is that of a statement.
+// beginning matches the beginning of a statement.
 var beginning = regexp.MustCompile(`^\s*((SELECT|INSERT|UPDATE|DELETE|WITH) |BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)`)
 
-// TestSources holds that every statement in the sources is a point of some scenario: one that is added must be reached.
+// TestSources checks that every statement in the sources is a point of some scenario, so that a new
+// statement must be reached.
 func TestSources(t *testing.T) {
 	want := readList(t)
 	found := make(map[string]bool)
@@ -68,7 +70,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// namesOf returns what a statement is called at run time.
+// namesOf returns the names of a statement at run time.
 func namesOf(text string) []string {
 	if names := assembled[text]; names != nil {
 		return names
@@ -92,7 +94,8 @@ func exempt(text string) bool {
 	return false
 }
 
-// texts returns the strings of a file, by their places. What is put together of several is one, with ? for what is not known.
+// texts returns the strings of a file, by position. Concatenations are one string, with ? for
+// unknown parts.
 func texts(t *testing.T, path string) map[string]string {
 	t.Helper()
 	files := token.NewFileSet()
@@ -115,7 +118,7 @@ func texts(t *testing.T, path string) map[string]string {
 	return all
 }
 
-// joined returns the text of a literal, or of several that are added.
+// joined returns the text of a literal or of a concatenation.
 func joined(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -176,7 +176,7 @@ func reclaimScenario(s *servers) *scenario {
 			w.round(1)
 			other := start(w.t, w.relays())
 			w.untilSettled()
-			if err := other.stop(patience); err != nil {
+			if err := other.stop(timeout); err != nil {
 				w.t.Fatal(err)
 			}
 			w.exec("UPDATE @.messages SET slot = (@.slot_at(clock_timestamp()) + 1) % @.slot_count()")

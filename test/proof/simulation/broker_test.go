@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// link is the way to the broker from one process.
+// link is the connection of one process to the broker.
 type link struct{ p *process }
 
 // KeepsOrder implements [broker.OrderKeeper].
@@ -74,7 +74,7 @@ func (l link) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	if !p.run() {
 		return fault(errDead)
 	}
-	if late && ctx.Err() != nil && r.IntN(2) == 0 { // it was about to send, and does not look at the clock again
+	if late && ctx.Err() != nil && r.IntN(2) == 0 { // it was about to send, and does not check the clock again
 		return fault(ctx.Err())
 	}
 	errs := l.accept(msgs, r)
@@ -87,7 +87,7 @@ func (l link) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	return errs
 }
 
-// accept hands the messages to the broker one by one, and returns what it answers.
+// accept delivers the messages to the broker one at a time, and returns its responses.
 func (l link) accept(msgs []postrider.Message, r *rand.Rand) []error {
 	p, w := l.p, l.p.w
 	errs := make([]error, len(msgs))
@@ -95,7 +95,7 @@ func (l link) accept(msgs []postrider.Message, r *rand.Rand) []error {
 	for i := range places {
 		places[i] = i
 	}
-	if !w.plan.KeepsOrder { // the messages are of different keys
+	if !w.plan.KeepsOrder { // the messages have different keys
 		r.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
 	}
 	failed := make(map[string]bool)
@@ -119,7 +119,7 @@ func (l link) accept(msgs []postrider.Message, r *rand.Rand) []error {
 			errs[i], arrives = postrider.Permanent(errInjected), false
 		case swallows:
 			errs[i], arrives = errInjected, false
-		case deadly:
+		case crasher:
 			p.kill()
 			for _, rest := range places[n:] {
 				errs[rest] = errDead
@@ -139,7 +139,7 @@ func (l link) accept(msgs []postrider.Message, r *rand.Rand) []error {
 	return errs
 }
 
-// mood decides about one message.
+// mood decides the fate of one message.
 func (l link) mood(m *postrider.Message) (arrives bool, err error) {
 	w := l.p.w
 	if w.healed() {

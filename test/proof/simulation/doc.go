@@ -1,12 +1,14 @@
-// Package simulation runs the real relays, thousands of times a minute, in a world that is made to go wrong: virtual time
-// (testing/synctest), the stores and the broker in memory, and between them everything that a network, a database server, a
-// broker and an operating system do to a program. What went in is then compared with what came out.
+// Package simulation runs the real relays, thousands of times a minute, in a simulated environment:
+// virtual time (testing/synctest), stores and broker in memory, and injected faults of the network,
+// the database server, the broker and the operating system. It then compares what was committed with
+// what was delivered.
 //
-// A seed is a plan: sizes, settings, transactions, and what goes wrong when. It does not fix in which order goroutines run
-// that could run at the same moment, nor the random part of the relay's pauses. So a seed that has failed once may need some
-// repetitions to fail again:
+// A seed determines a plan: sizes, settings, transactions, and which fault happens when. It determines
+// neither the order of goroutines that can run at the same instant nor the jitter of the relay's
+// backoff. A seed that has failed once may therefore need several runs to fail again:
 //
-//	POSTRIDER_SEED=4711 POSTRIDER_TIMES=200 go test -run TestRelay -v ./simulation
+//	POSTRIDER_SEED=4711 POSTRIDER_TIMES=200 go test -run TestRelay -v ./proof/simulation
 //
-// POSTRIDER_SEEDS is how many seeds are tried. When one fails, rapid looks for a smaller plan that fails too.
+// POSTRIDER_SEEDS is the number of seeds to try. When one fails, rapid looks for a smaller plan that
+// fails too.
 package simulation

@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// model is what must be true, told as simply as possible: what was committed, and what has been received.
+// model is the expected state, as simple as possible: what was committed, and what was received.
 type model struct {
 	mu        sync.Mutex
 	start     time.Time
@@ -21,7 +21,7 @@ type model struct {
 	byKey     map[string][]string
 	rolled    map[string]bool
 	inFlight  map[string]string // by process and key: what is being sent
-	faults    []time.Time       // of all that can make a message be sent twice
+	faults    []time.Time       // that can cause duplicates
 	repeats   []repeat
 	sending   map[string][]sending // by order
 	voided    time.Time            // when leases were last voided
@@ -29,16 +29,16 @@ type model struct {
 	wrong     []string
 }
 
-// fate is what has become of a message.
+// fate is the state of a message.
 type fate struct {
-	letter
+	draft
 	key       string
 	due       time.Time
 	begun     time.Time // when it was first handed to a publisher
-	times     int       // how often it was received
-	failures  int       // calls for it that failed
+	times     int       // number of receipts
+	failures  int       // failed calls for it
 	tried     int
-	abandoned bool // an operator has taken it out of the order
+	abandoned bool // an operator has removed it from the order
 	rewound   bool // an operator has had it sent again
 }
 
@@ -67,7 +67,7 @@ func (m *model) note(format string, args ...any) {
 	}
 }
 
-// Write takes in what relays log.
+// Write records the relays' log.
 func (m *model) Write(line []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,14 +75,14 @@ func (m *model) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// complain notes what must not be. The caller holds the lock.
+// complain records a violation. The caller holds the lock.
 func (m *model) complain(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	m.note("WRONG: %s", text)
 	m.wrong = append(m.wrong, text)
 }
 
-// fault notes something that can make messages be sent twice.
+// fault records something that can cause duplicates.
 func (m *model) fault(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,8 +90,9 @@ func (m *model) fault(format string, args ...any) {
 	m.note(format, args...)
 }
 
-// commit notes what a transaction has written, in its order. The caller does so while nobody else commits.
-func (m *model) commit(payload, key string, l letter, due time.Time, rollback bool) {
+// commit records what a transaction has written, in order. No other transaction may commit
+// concurrently.
+func (m *model) commit(payload, key string, l draft, due time.Time, rollback bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if rollback {
@@ -99,7 +100,7 @@ func (m *model) commit(payload, key string, l letter, due time.Time, rollback bo
 		return
 	}
 	m.note("committed %s, key %q, %s", payload, key, l.Kind)
-	m.committed[payload] = &fate{letter: l, key: key, due: due}
+	m.committed[payload] = &fate{draft: l, key: key, due: due}
 	m.byKey[key] = append(m.byKey[key], payload)
 }
 
@@ -136,7 +137,7 @@ func (m *model) failed(msg *postrider.Message, arrived bool, err error) {
 	m.note("failed %s: %v %v, arrived: %v", msg.Payload, postrider.ClassOf(err), err, arrived)
 }
 
-// unanswered notes a call that has failed for all of its messages.
+// unanswered records a call that has failed for all of its messages.
 func (m *model) unanswered(msgs []postrider.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,7 +148,7 @@ func (m *model) unanswered(msgs []postrider.Message) {
 	}
 }
 
-// receive notes a message that the broker has accepted.
+// receive records a message that the broker has accepted.
 func (m *model) receive(msg *postrider.Message, by string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -173,9 +174,10 @@ func (m *model) receive(msg *postrider.Message, by string) {
 	}
 }
 
-// explainRepeats looks for messages that were received again although nothing had gone wrong. A call that gets no answer is only
-// known as a fault at its end, and does its harm before: longest is how long that may take. And one that defers a message, and
-// gets no answer, may do its harm before the message is sent, from both places.
+// explainRepeats reports messages that were received again without a fault. A call without a
+// response is known as a fault only at its end, and has its effect before: longest is how long that
+// may take. A call that defers a message, without a response, may have its effect before the
+// message is sent from both places.
 func (m *model) explainRepeats(longest time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -187,7 +189,8 @@ func (m *model) explainRepeats(longest time.Duration) {
 	}
 }
 
-// inOrder looks for earlier messages of the key that should have been received before. The caller holds the lock.
+// inOrder reports earlier messages of the key that should have been received before. The caller
+// holds the lock.
 func (m *model) inOrder(payload string, f *fate) {
 	if f.key == "" || !f.due.IsZero() || f.abandoned {
 		return
@@ -206,8 +209,9 @@ func (m *model) inOrder(payload string, f *fate) {
 	}
 }
 
-// begin and end check what a publisher that does not keep order may rely on. From its first call on, a fault may leave a message
-// in two places: under way or deferred, and in a part of the log that is not settled.
+// begin and end check the guarantees for a publisher that does not keep order. From the first call
+// for a message on, a fault may leave it in two places: in flight or deferred, and in an unsettled
+// part of the log.
 func (m *model) begin(process string, msgs []postrider.Message, keepsOrder bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -216,7 +220,7 @@ func (m *model) begin(process string, msgs []postrider.Message, keepsOrder bool)
 			f.begun = time.Now()
 		}
 	}
-	if keepsOrder || !m.strict { // where one that was refused is overtaken, it comes at any time
+	if keepsOrder || !m.strict { // if it may be overtaken, a rejected message can arrive at any time
 		return
 	}
 	for i := range msgs {
@@ -239,13 +243,13 @@ func (m *model) end(process string, msgs []postrider.Message) {
 	}
 }
 
-// sending is a message on its way from a process.
+// sending is a message that a process is sending.
 type sending struct {
 	by    *process
 	since time.Time
 }
 
-// order returns what no two relays may send at once: a key, or a message that has none.
+// order returns the unit that no two relays may send concurrently: a key, or a message without one.
 func order(msg *postrider.Message) string {
 	if msg.Key != "" {
 		return msg.Key
@@ -253,8 +257,9 @@ func order(msg *postrider.Message) string {
 	return "message " + string(msg.Payload)
 }
 
-// enter notes that a process begins to send, and looks for another that does, though it has lost its shard. One that stands still
-// cannot know, and after something that voids leases none does for the length of one.
+// enter records that a process begins to send, and reports another process that sends although it
+// has lost its shard. A suspended process cannot know that, and after an event that voids leases no
+// process can for the length of a lease.
 func (m *model) enter(p *process, msgs []postrider.Message, lease time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -281,14 +286,14 @@ func (m *model) leave(p *process, msgs []postrider.Message) {
 	}
 }
 
-// void notes that no lease counts any more.
+// void records that all leases are void.
 func (m *model) void() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.voided = time.Now()
 }
 
-// abandon notes that an operator has taken a message out of the order.
+// abandon records that an operator has removed a message from the order.
 func (m *model) abandon(payload string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -296,7 +301,8 @@ func (m *model) abandon(payload string) {
 	m.committed[payload].abandoned = true
 }
 
-// rewind notes that an operator has all messages sent again. What is deferred may then be sent twice.
+// rewind records that an operator has all messages sent again. Deferred messages may then be sent
+// twice.
 func (m *model) rewind() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -306,7 +312,7 @@ func (m *model) rewind() {
 	}
 }
 
-// missing returns the messages that have not arrived and were not given up.
+// missing returns the messages that have not arrived and were not abandoned.
 func (m *model) missing() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -319,14 +325,14 @@ func (m *model) missing() []string {
 	return payloads
 }
 
-// verdict returns everything that was wrong.
-func (m *model) verdict() string {
+// problems returns all violations.
+func (m *model) problems() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return strings.Join(m.wrong, "\n")
 }
 
-// counts returns how many messages were committed and received, those received again included.
+// counts returns how many messages were committed and received, including duplicates.
 func (m *model) counts() (committed, received, faults int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

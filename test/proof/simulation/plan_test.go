@@ -12,30 +12,30 @@ import (
 	policies "github.com/postrider/postrider/retry"
 )
 
-// plan is all that a seed decides.
+// plan is everything that a seed determines.
 type plan struct {
 	Shards, Keys, Relays int
-	Names                int  // that messages go to; those of a key go to all of them
+	Names                int  // of destinations; the messages of a key go to all of them
 	KeepsOrder           bool // of the broker's pipeline
 	Config               relay.Config
 	Transactions         []transaction
 	Events               []event
 	Store, Broker        trouble
-	Chance               uint64 // what strikes whom
+	Chance               uint64 // seeds the faults of single calls
 }
 
-// transaction is what a producer does.
+// transaction is a producer's transaction.
 type transaction struct {
-	After       time.Duration // since the one before
-	DeadLetters []letter
+	After       time.Duration // since the previous one
+	DeadLetters []draft
 	Rollback    bool
 }
 
-// letter is a message.
-type letter struct {
-	Key      int // 0 means none: it is in no order
+// draft is a message.
+type draft struct {
+	Key      int // 0 means none: the message is unordered
 	Kind     kind
-	Delay    time.Duration // of its DeliverAfter; 0 means none
+	Delay    time.Duration // of DeliverAfter; 0 means none
 	Priority int
 }
 
@@ -43,30 +43,30 @@ type kind string
 
 const (
 	good     kind = "good"
-	refused  kind = "refused"  // by the broker, always, and it says so
-	swallows kind = "swallows" // the broker never answers for it, and has not got it
-	deadly   kind = "deadly"   // kills the process that sends it
+	refused  kind = "refused"  // always rejected by the broker
+	swallows kind = "swallows" // the broker never responds, and has not received it
+	crasher  kind = "crasher"  // kills the process that sends it
 )
 
 // event is something that happens at a certain time.
 type event struct {
-	After time.Duration // since the one before
+	After time.Duration // since the previous one
 	What  string
 	Which int           // relay
-	For   time.Duration // until that is over
-	Hangs bool          // calls get no answer, instead of an error
+	For   time.Duration // until it is over
+	Hangs bool          // calls get no response, instead of an error
 }
 
-// What can happen.
+// Kinds of events.
 const (
 	kill         = "kill"          // a relay's process dies; another starts when For is over
-	pause        = "pause"         // a relay's process stands still
-	stop         = "stop"          // a relay is stopped cleanly, and started again when For is over
-	join         = "join"          // one more relay works for a while
+	pause        = "pause"         // a relay's process is suspended
+	stop         = "stop"          // a relay is stopped cleanly, and restarted when For is over
+	join         = "join"          // an additional relay works for a while
 	databaseDown = "database down" // for all
 	brokerDown   = "broker down"   // for all
-	nameDown     = "name down"     // the broker accepts nothing for one name; with Hangs nobody knows why
-	crash        = "crash"         // the database crashes: what was handed out is void
+	nameDown     = "name down"     // the broker accepts nothing for one name; with Hangs, without a reason
+	crash        = "crash"         // the database crashes: everything handed out is void
 	rewind       = "rewind"        // an operator has a part of the log sent again
 	retry        = "retry"         // an operator has dead letters sent again
 )
@@ -79,17 +79,17 @@ var events = []string{
 	nameDown, nameDown, nameDown,
 }
 
-// trouble is how often calls go wrong, of a thousand.
+// trouble has the failures per thousand calls.
 type trouble struct {
-	Fails   int // with no effect
-	Unknown int // it has the effect, but the answer is lost
+	Fails   int // without an effect
+	Unknown int // with its effect, but the response is lost
 	Slow    int
-	Hangs   int // no answer until the caller gives up
-	Late    int // it has its effect when the caller has given up
-	Refuses int // only the broker: says that it never will
+	Hangs   int // no response until the caller gives up
+	Late    int // has its effect after the caller has given up
+	Refuses int // only by the broker: rejects it permanently
 }
 
-// plans draws plans. Sizes and times that nobody would choose find what others hide.
+// plans draws plans. Unusual sizes and times find what others hide.
 var plans = rapid.Custom(func(t *rapid.T) plan {
 	lease := rapid.SampledFrom([]time.Duration{10 * time.Second, time.Second, 200 * time.Millisecond, 40 * time.Second}).Draw(t, "lease")
 	of := func(d time.Duration, divisors ...int) time.Duration {
@@ -124,8 +124,8 @@ var plans = rapid.Custom(func(t *rapid.T) plan {
 	p.Config = c
 
 	after := rapid.SampledFrom([]time.Duration{0, lease / 20, lease / 4, lease})
-	deadLetters := rapid.Custom(func(t *rapid.T) letter {
-		l := letter{Key: rapid.IntRange(0, p.Keys).Draw(t, "key"), Kind: good}
+	deadLetters := rapid.Custom(func(t *rapid.T) draft {
+		l := draft{Key: rapid.IntRange(0, p.Keys).Draw(t, "key"), Kind: good}
 		switch rapid.IntRange(0, 39).Draw(t, "kind") {
 		case 39:
 			l.Kind = refused
@@ -137,9 +137,9 @@ var plans = rapid.Custom(func(t *rapid.T) plan {
 		case 36:
 			l.Priority = rapid.IntRange(1, 3).Draw(t, "priority")
 		case 35:
-			if rapid.IntRange(0, 9).Draw(t, "deadly") == 9 {
-				if l.Kind = deadly; c.Order == relay.Skip {
-					l.Key = 0 // those behind it overtake it, and the model expects that only of what the broker has refused
+			if rapid.IntRange(0, 9).Draw(t, "crasher") == 9 {
+				if l.Kind = crasher; c.Order == relay.Skip {
+					l.Key = 0 // later messages overtake it, and the model expects that only of messages that the broker has rejected
 				}
 			}
 		}
@@ -179,7 +179,7 @@ var plans = rapid.Custom(func(t *rapid.T) plan {
 	return p
 })
 
-// String describes the plan for people, as far as that is short.
+// String describes the plan briefly.
 func (p plan) String() string {
 	var b strings.Builder
 	c := p.Config

@@ -15,14 +15,14 @@ var (
 	errInjected = errors.New("injected")
 )
 
-// process is what a relay runs in. All that it asks of the world goes through here.
+// process is the process of a relay. All of the relay's calls go through it.
 type process struct {
 	w    *world
 	name string
 
 	mu     sync.Mutex
 	dead   chan struct{} // closed by kill
-	resume time.Time     // it stands still until then
+	resume time.Time     // suspended until then
 	calls  map[string]int
 }
 
@@ -38,7 +38,7 @@ func (p *process) kill() {
 		close(p.dead)
 	}
 	p.mu.Unlock()
-	if first { // the model, under its own lock, asks processes
+	if first { // the model calls processes under its own lock
 		p.w.model.fault("%s is killed", p.name)
 	}
 }
@@ -59,7 +59,7 @@ func (p *process) pause(d time.Duration) {
 	p.resume = time.Now().Add(d)
 }
 
-// run waits while the process stands still. It reports false if the process is dead.
+// run waits while the process is suspended. It reports false if the process is dead.
 func (p *process) run() bool {
 	p.mu.Lock()
 	rest := time.Until(p.resume)
@@ -74,7 +74,7 @@ func (p *process) run() bool {
 	return !p.isDead()
 }
 
-// sleep waits in the middle of a call. It returns why that ended early.
+// sleep waits in the middle of a call. It returns the reason if that ended early.
 func (p *process) sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -86,7 +86,8 @@ func (p *process) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// chance returns what decides about a call: the same for the same call of the same plan, whatever else happens.
+// chance returns the random source for a call: the same for the same call of the same plan,
+// whatever else happens.
 func (p *process) chance(op string) *rand.Rand {
 	p.mu.Lock()
 	p.calls[op]++
@@ -101,7 +102,7 @@ func (w *world) chance(name string) *rand.Rand {
 	return rand.New(rand.NewPCG(w.plan.Chance, h.Sum64()))
 }
 
-// draw picks what goes wrong with a call.
+// draw selects the fault of a call.
 func (t trouble) draw(r *rand.Rand) string {
 	n := r.IntN(1000)
 	for _, c := range []struct {
@@ -122,7 +123,7 @@ func (p *process) standsStill() bool {
 	return time.Now().Before(p.resume)
 }
 
-// stoodStillSince reports whether the process stands still, or has done so since a point in time.
+// stoodStillSince reports whether the process is suspended, or was since a point in time.
 func (p *process) stoodStillSince(at time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

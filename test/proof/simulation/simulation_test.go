@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// number returns an environment variable.
+// number returns a number from an environment variable.
 func number(t *testing.T, name string, preset int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -28,10 +28,10 @@ func number(t *testing.T, name string, preset int) int {
 	return n
 }
 
-// seedsOfCI take about half a minute of processor time.
+// seedsOfCI takes about half a minute of processor time.
 const seedsOfCI = 1000
 
-// TestRelay plays many plans. make simulation plays 100,000.
+// TestRelay runs many plans. make simulation runs 100,000.
 func TestRelay(t *testing.T) {
 	if seed := number(t, "POSTRIDER_SEED", -1); seed >= 0 {
 		for range number(t, "POSTRIDER_TIMES", 1) {
@@ -84,7 +84,7 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// play runs one plan in virtual time. With logs, the trace has what the relays say too.
+// play runs one plan in virtual time. With logs, the trace includes the relays' logs.
 func play(t *testing.T, p plan, logs bool) (r result) {
 	synctest.Test(t, func(t *testing.T) { r = simulate(p, logs) })
 	return r

@@ -10,18 +10,18 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// database is the store as one process sees it.
+// database is the store from the point of view of one process.
 type database struct{ p *process }
 
-// feed is a membership as one process sees it.
+// feed is a membership from the point of view of one process.
 type feed struct {
 	p     *process
 	inner feeds.Feed
 
 	mu         sync.Mutex
-	told       []int // the shards that the relay believes to hold
-	untold     []int // those that it has lost without hearing of it
-	generation int   // of the database, when the relay last heard of it
+	told       []int // the shards that the relay believes it owns
+	untold     []int // those that it has lost without knowing it
+	generation int   // of the database, as last known to the relay
 }
 
 var _ feeds.Maintainer = database{}
@@ -46,7 +46,8 @@ func (d database) Maintain(ctx context.Context) error {
 	return d.p.call(ctx, "Maintain", func() error { return d.p.w.store.Maintain(context.Background()) }, false)
 }
 
-// call has an effect on the database, or not, and is answered, or not.
+// call makes a call to the database that may or may not have its effect, and may or may not get a
+// response.
 func (p *process) call(ctx context.Context, op string, effect func() error, mayBeLate bool) error {
 	if !p.run() {
 		return errDead
@@ -130,8 +131,9 @@ func (f *feed) ask(ctx context.Context, op string, effect func() error, mayBeLat
 	return err
 }
 
-// Balance implements [feeds.Feed]. The memory store believes that its answers arrive. Where one does not, and with it the
-// news that a shard was lost, the relay must hear of it before it gets the shard again.
+// Balance implements [feeds.Feed]. The memory store assumes that its responses arrive. If one is
+// lost, and with it the news that a shard was lost, the relay must learn that before it gets the
+// shard again.
 func (f *feed) Balance(ctx context.Context) (feeds.Share, error) {
 	var share feeds.Share
 	err := f.ask(ctx, "Balance", func() (err error) {
@@ -168,7 +170,7 @@ func (f *feed) giveUp(shards []int) {
 	_ = f.inner.Release(context.Background(), marks)
 }
 
-// Read implements [feeds.Feed]. What does not arrive was not read.
+// Read implements [feeds.Feed]. Messages of a lost response count as unread.
 func (f *feed) Read(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, error) {
 	if err := f.ask(ctx, "Read", func() error { return nil }, false); err != nil {
 		return nil, err

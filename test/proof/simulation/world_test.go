@@ -26,16 +26,16 @@ type world struct {
 	begun time.Time
 
 	stopping context.Context
-	work     sync.WaitGroup // relays, producers, events, and what arrives late
+	work     sync.WaitGroup // relays, producers, events, and late effects
 	relays   []*seat
 
-	writing sync.Mutex // over a commit and the note of it
+	writing sync.Mutex // held over a commit and its record
 	written int
 
 	mu         sync.Mutex
 	feeds      []*feed
 	crashes    int
-	whole      bool // nothing goes wrong any more
+	whole      bool // no more faults
 	database   down
 	broker     down
 	names      [3]down
@@ -52,7 +52,7 @@ func (d down) now() (hangs, is bool) { return d.hangs, time.Now().Before(d.until
 
 const feedName = "feed"
 
-// result is what can be said of a simulated history.
+// result is the result of a simulated history.
 type result struct {
 	wrong                       string
 	trace                       []string
@@ -60,7 +60,7 @@ type result struct {
 	committed, received, faults int
 }
 
-// simulate plays a plan. It is called in a bubble of virtual time.
+// simulate runs a plan. It must be called in a bubble of virtual time.
 func simulate(p plan, logs bool) result {
 	stopping, stopAll := context.WithCancel(context.Background())
 	defer stopAll()
@@ -81,7 +81,7 @@ func simulate(p plan, logs bool) result {
 	plans.Wait()
 
 	w.heal()
-	w.await("after the faults", w.patience())
+	w.await("after the faults", w.timeout())
 	w.quiet()
 	for _, s := range w.relays {
 		s.leave()
@@ -91,7 +91,7 @@ func simulate(p plan, logs bool) result {
 	w.checkTable()
 	w.model.explainRepeats(w.longestCall())
 
-	r := result{wrong: w.model.verdict(), trace: w.model.trace, simulated: time.Since(w.begun)}
+	r := result{wrong: w.model.problems(), trace: w.model.trace, simulated: time.Since(w.begun)}
 	r.committed, r.received, r.faults = w.model.counts()
 	return r
 }
@@ -140,7 +140,7 @@ func (w *world) commit(t transaction) {
 	}
 }
 
-// happen lets the events of the plan happen.
+// happen runs the events of the plan.
 func (w *world) happen() {
 	var over sync.WaitGroup
 	for _, e := range w.plan.Events {
@@ -202,7 +202,7 @@ func (w *world) nameIsDown(m *postrider.Message) (hangs, is bool) {
 	return w.names[n].now()
 }
 
-// crash has the database forget who holds what. What was handed out is void.
+// crash makes the database forget the owners of shards. Everything handed out is void.
 func (w *world) crash() {
 	w.model.fault("the database crashes")
 	w.model.void()
@@ -234,14 +234,15 @@ func (w *world) join(f *feed) {
 	w.feeds = append(w.feeds, f)
 }
 
-// rewind has what was committed lately sent again.
+// rewind has recently committed messages sent again.
 func (w *world) rewind() {
 	w.model.rewind()
 	w.model.void()
 	_, _ = w.store.Rewind(context.Background(), admin.By{Who: "operator"}, feedName, admin.Point{Time: time.Now().Add(-w.plan.Config.Lease)})
 }
 
-// operate does what an operator does with dead letters: those that will never arrive are discarded at the end.
+// operate handles dead letters as an operator does: at the end it discards those that will never
+// arrive.
 func (w *world) operate(discards bool) {
 	by, ctx := admin.By{Who: "operator"}, context.Background()
 	dead, err := w.store.List(ctx, admin.Filter{Feed: feedName, Statuses: []feeds.Status{feeds.StatusDead}}, nil, 1000)
@@ -263,7 +264,7 @@ func (w *world) operate(discards bool) {
 	}
 }
 
-// later has something happen behind everybody's back.
+// later runs do after a delay, concurrently.
 func (w *world) later(after time.Duration, do func()) {
 	w.lateArrive.Go(func() {
 		time.Sleep(after)
@@ -278,7 +279,7 @@ func (w *world) healed() bool {
 	return w.whole
 }
 
-// heal ends all that goes wrong.
+// heal ends all faults.
 func (w *world) heal() {
 	w.mu.Lock()
 	w.whole, w.database, w.broker, w.names = true, down{}, down{}, [3]down{}
@@ -289,14 +290,14 @@ func (w *world) heal() {
 	w.model.note("nothing goes wrong any more")
 }
 
-// patience is how long everything may take to arrive when nothing goes wrong any more.
-func (w *world) patience() time.Duration {
+// timeout bounds the time until everything has arrived once the faults are over.
+func (w *world) timeout() time.Duration {
 	c := w.plan.Config
 	longest := time.Minute + 10*c.Lease + 3*c.Retry.Most*time.Duration(c.Retry.Attempts) + 10*c.Outage.Most
 	for _, tx := range w.plan.Transactions {
 		for _, l := range tx.DeadLetters {
 			switch l.Kind {
-			case deadly:
+			case crasher:
 				longest += 10 * (2*c.Lease + 5*time.Second)
 			case swallows:
 				longest += 40 * 3 * c.Outage.Most
@@ -307,15 +308,15 @@ func (w *world) patience() time.Duration {
 	return longest
 }
 
-// await lets time pass until all has arrived that will, and tells if that takes too long. Meanwhile others arrive now and then:
-// without them nobody can tell a message that fails for ever from an outage.
+// await lets time pass until everything has arrived that will, and fails if that takes too long.
+// Meanwhile other messages arrive: without them a message that always fails looks like an outage.
 func (w *world) await(when string, limit time.Duration) {
 	step := max(w.plan.Config.Lease/20, 20*time.Millisecond)
 	end := time.Now().Add(limit)
 	for n := 1; ; n++ {
 		time.Sleep(step)
 		if n%100 == 0 {
-			w.commit(transaction{DeadLetters: slices.Repeat([]letter{{Kind: good}}, 3*w.plan.Shards*w.plan.Names)})
+			w.commit(transaction{DeadLetters: slices.Repeat([]draft{{Kind: good}}, 3*w.plan.Shards*w.plan.Names)})
 		}
 		w.operate(true)
 		missing := w.model.missing()
@@ -331,30 +332,30 @@ func (w *world) await(when string, limit time.Duration) {
 	}
 }
 
-// longestCall is when a relay has given up every call that gets no answer.
+// longestCall is the time after which a relay has given up every call without a response.
 func (w *world) longestCall() time.Duration { return 20*time.Second + w.plan.Config.Lease }
 
-// quiet is a time in which nothing goes wrong: messages come, and relays are stopped and started in peace.
+// quiet is a period without faults: messages arrive, and relays are stopped and started cleanly.
 func (w *world) quiet() {
-	if w.model.verdict() != "" {
+	if w.model.problems() != "" {
 		return
 	}
-	time.Sleep(w.longestCall() + 2*w.plan.Config.Lease) // until those without an answer are given up, and whoever stood still goes on
+	time.Sleep(w.longestCall() + 2*w.plan.Config.Lease) // until calls without a response have timed out, and suspended processes have resumed
 	for i := range 6 {
 		var tx transaction
 		for key := range 4 {
-			tx.DeadLetters = append(tx.DeadLetters, letter{Key: min(key, w.plan.Keys), Kind: good})
+			tx.DeadLetters = append(tx.DeadLetters, draft{Key: min(key, w.plan.Keys), Kind: good})
 		}
 		w.commit(tx)
 		if s := w.relays[i%len(w.relays)]; i%2 == 0 {
 			s.restart(0)
 		}
 	}
-	w.await("in quiet times", w.patience())
+	w.await("in quiet times", w.timeout())
 }
 
-// checkTable looks for what was left behind. What an operator has discarded may be there again: it was read once more by a relay
-// that took its shard before it was settled.
+// checkTable reports leftover rows. A message that an operator has discarded may be there again: a
+// relay that took over its shard before it was settled has read it once more.
 func (w *world) checkTable() {
 	left, err := w.store.List(context.Background(), admin.Filter{Feed: feedName}, nil, 1000)
 	if err != nil {
@@ -369,22 +370,22 @@ func (w *world) checkTable() {
 	}
 }
 
-// seat is a place for a relay, in which one process follows another.
+// seat is a place for a relay, filled by one process after another.
 type seat struct {
 	w    *world
 	name string
-	gone context.CancelFunc // no other follows
+	gone context.CancelFunc // no other process follows
 
 	mu      sync.Mutex
 	process *process
 	relay   *relay.Relay
-	end     context.CancelFunc // of the present process
+	end     context.CancelFunc // of the current process
 	ended   chan struct{}
 	rest    time.Duration // before the next process
 	lives   int
 }
 
-// seat starts a relay, and another one whenever it ends, until leave.
+// seat starts a relay, and restarts it whenever it ends, until leave.
 func (w *world) seat(name string) *seat {
 	ctx, cancel := context.WithCancel(w.stopping)
 	s := &seat{w: w, name: name, gone: cancel}
@@ -424,7 +425,7 @@ func (s *seat) live(ctx context.Context) {
 	w.work.Go(func() { stopped <- r.Run(run) })
 	select {
 	case err = <-stopped:
-	case <-p.dead: // its goroutines go on for a while, without any effect
+	case <-p.dead: // its goroutines continue for a while, without any effect
 		end()
 	}
 	close(ended)
@@ -460,7 +461,7 @@ func (s *seat) wake() {
 	}
 }
 
-// restart stops the relay cleanly, and lets another one start after a rest.
+// restart stops the relay cleanly, and starts another one after a rest.
 func (s *seat) restart(rest time.Duration) {
 	s.mu.Lock()
 	ended := s.ended
@@ -474,7 +475,7 @@ func (s *seat) restart(rest time.Duration) {
 	}
 }
 
-// leave stops the relay cleanly, for good.
+// leave stops the relay cleanly and does not restart it.
 func (s *seat) leave() {
 	s.mu.Lock()
 	ended := s.ended

@@ -34,14 +34,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- default (include "postrider.fullname" .) .Values.existingConfigMap -}}
 {{- end -}}
 
-{{/* Here and not in the values, where it would be mixed with what somebody else has said. */}}
+{{/* Here and not in values.yaml, where Helm would merge it with the values of the user. */}}
 {{- define "postrider.defaultConfig" -}}
 databases: {app: {url: "${file:/run/secrets/postrider/database-url}"}}
 destinations: {events: {url: "${file:/run/secrets/postrider/broker-url}"}}
 feeds: {default: {}}
 {{- end -}}
 
-{{/* The file: what the values say, with the ports of the chart and its time to drain. */}}
+{{/* The configuration file: the values, with the chart's ports and drain timeout. */}}
 {{- define "postrider.config" -}}
 {{- $config := deepCopy (default (include "postrider.defaultConfig" . | fromYaml) .Values.config) -}}
 {{- $_ := set $config "health" (dict "listen" (printf "0.0.0.0:%v" .Values.health.port) "token" .Values.health.token) -}}
@@ -66,7 +66,7 @@ feeds: {default: {}}
 {{- toYaml $config -}}
 {{- end -}}
 
-{{/* What the restricted profile of the pod security standards asks for. */}}
+{{/* Satisfies the restricted profile of the pod security standards. */}}
 {{- define "postrider.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532

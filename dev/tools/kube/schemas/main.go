@@ -25,7 +25,7 @@ const (
 	operator   = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
 )
 
-// kinds of the chart, by the names of their files.
+// kinds lists the kinds that the chart uses, by file name.
 var kinds = map[string]string{
 	"configmap-v1":                  "io.k8s.api.core.v1.ConfigMap",
 	"deployment-apps-v1":            "io.k8s.api.apps.v1.Deployment",
@@ -96,7 +96,7 @@ func write(folder string) error {
 	return nil
 }
 
-// moduleFile is a file of a module, which is downloaded if it is missing.
+// moduleFile reads a file of a module, which it downloads if necessary.
 func moduleFile(module, path string) ([]byte, error) {
 	out, err := exec.Command("go", "mod", "download", "-json", module).Output()
 	if err != nil {
@@ -109,7 +109,7 @@ func moduleFile(module, path string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(at.Dir, path))
 }
 
-// reach adds a definition and all that it refers to.
+// reach adds a definition and everything that it refers to.
 func reach(all map[string]any, name string, used map[string]any) {
 	if used[name] != nil {
 		return
@@ -124,7 +124,7 @@ func reach(all map[string]any, name string, used map[string]any) {
 	}
 }
 
-// strict leaves out what only people read, and refuses fields that are not named.
+// strict removes descriptions and rejects unknown fields.
 func strict(value any) any {
 	switch v := value.(type) {
 	case []any:

@@ -65,7 +65,7 @@ test("a form with mistakes says all of them, and keeps what was written", async 
   await expect(page.getByLabel("E-mail")).toHaveValue("nobody");
   expect(await barriers(page)).toEqual([]);
   await picture(page, "mistakes-light");
-  wrong.splice(0); // the browser notes the answer 400
+  wrong.splice(0); // the browser logs the response 400
 });
 
 test("a form whose answer was lost is sent again, and counts once", async ({ page, wrong }) => {
@@ -80,7 +80,7 @@ test("a form whose answer was lost is sent again, and counts once", async ({ pag
   await send(page);
   expect(ids).toHaveLength(3);
   expect(new Set(ids).size, "applications").toBe(1);
-  wrong.splice(0); // the browser notes the lost answers
+  wrong.splice(0); // the browser logs the lost responses
 });
 
 test("a page without scripts of others, and a secret address", async ({ page, request }) => {

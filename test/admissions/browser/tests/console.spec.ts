@@ -1,4 +1,4 @@
-// What an operator sees when an application cannot go on.
+// What an operator sees when an application is stuck.
 import { expect, fill, picture, send, test } from "../applicant.ts";
 import { scene } from "../scene.ts";
 

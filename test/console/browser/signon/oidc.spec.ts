@@ -1,4 +1,4 @@
-// People sign in with Keycloak, get the role of their group, and sign out.
+// Users sign in with Keycloak, get the role of their group, and sign out.
 import { test as base, expect, type Page } from "@playwright/test";
 import { settled, Watch } from "../fixtures.ts";
 import { type SignOn, scene as shared } from "../scene.ts";
@@ -13,7 +13,7 @@ const test = base.extend<{ watch: Watch }>({
       const origins = [scene.console, scene.issuer].map((a) => new URL(a).origin);
       const watch = new Watch(page, origins);
       await watch.policy();
-      watch.allow(/401/); // before somebody has signed in
+      watch.allow(/401/); // before the sign-in
       await use(watch);
       expect(watch.wrong, "what must not happen on a page").toEqual([]);
     },

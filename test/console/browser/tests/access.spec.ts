@@ -1,4 +1,4 @@
-// Pages for everybody: on narrow screens, and for people who want nothing to move.
+// Accessibility: narrow screens and reduced motion.
 import { expect, go, open, settled, test } from "../fixtures.ts";
 import { details, pages, scene } from "../scene.ts";
 

@@ -1,4 +1,4 @@
-// Everything that can be done, and that it is recorded with who and why.
+// Every operator action, and its audit entry with user and reason.
 import type { Page } from "@playwright/test";
 import { expect, open, settled, test } from "../fixtures.ts";
 import { control, scene } from "../scene.ts";

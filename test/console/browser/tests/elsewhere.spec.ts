@@ -1,4 +1,5 @@
-// Whoever looks at one database sees that another one needs attention, and gets there by a click.
+// A user who looks at one database sees that another one needs attention, and gets there with one
+// click.
 import { expect, open, test } from "../fixtures.ts";
 
 test("trouble in another database is seen", async ({ page }) => {

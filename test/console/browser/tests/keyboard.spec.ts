@@ -1,4 +1,4 @@
-// The console without a mouse, and in other languages.
+// The console by keyboard, and in other languages.
 import { expect, go, open, settled, test } from "../fixtures.ts";
 import { pages, scene } from "../scene.ts";
 import { keys, t } from "../texts.ts";
@@ -84,7 +84,7 @@ for (const [lang, name, title] of [
     for (const [, path] of pages) {
       await go(page, `${path || "overview"}?db=shop`);
       const text = await page.locator("body").innerText();
-      // A text that is missing would be shown by its name; one that is not filled in has braces.
+      // A missing text would appear as its name; one with missing values has braces.
       bare.push(...(text.match(/[a-z]+\.[a-z_.]+/g) ?? []).filter((w) => keys.has(w)).map((w) => `${path}: ${w}`));
       if (/\{(n|feed|age|name|id|time|consumer)\}/.test(text)) bare.push(`${path}: a parameter is missing`);
       const heading = (await page.locator("main h1").innerText()).trim();

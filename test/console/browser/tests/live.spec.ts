@@ -1,4 +1,4 @@
-// What is seen moves by itself, behind a proxy too, and outlives the daemon.
+// Live updates work, also behind a proxy, and survive a restart of the daemon.
 import { expect, open, settled, signIn, test } from "../fixtures.ts";
 import { control, pages, scene } from "../scene.ts";
 
@@ -16,8 +16,8 @@ test("figures move and the tail shows what is enqueued now", async ({ page }) =>
   await control("send/DH-tail");
   const row = page.getByRole("row").filter({ hasText: "order/DH-tail" });
   await expect(row).toBeVisible();
-  await expect(row.getByText("published")).toBeVisible(); // the row says what has become of it
-  await open(page, "messages/tail?db=shop"); // which may begin behind that row, where many others were enqueued
+  await expect(row.getByText("published")).toBeVisible(); // the row shows the outcome
+  await open(page, "messages/tail?db=shop"); // the tail may begin after that row, where many others were enqueued
   await expect(page.getByText("Live", { exact: true }).last()).toBeVisible();
   const id = await control("send/DH-again");
   await page.getByRole("row").filter({ hasText: "order/DH-again" }).first().click();

@@ -1,4 +1,4 @@
-// Values from outside are texts: nothing in them is run, and nothing in them is hidden.
+// Values from outside are shown as text: nothing in them is executed or hidden.
 import { expect, open, test } from "../fixtures.ts";
 import { control, scene } from "../scene.ts";
 import { like, t } from "../texts.ts";
@@ -29,10 +29,10 @@ test("a message of odd texts is shown as it is", async ({ page }) => {
     await open(page, `messages/${id}?db=shop`);
     const main = page.locator("main");
     await expect(main.getByRole("heading", { level: 1 })).toBeVisible();
-    // Type, key, tenant, header and schema: the whole text, literally.
+    // Type, key, tenant, header and schema: the complete text, verbatim.
     const shown = (await main.innerText()).replaceAll("\n", " ");
     expect(shown.split(marked(text).trim()).length - 1, text).toBeGreaterThanOrEqual(4);
-    // In the payload as JSON writes it.
+    // In the payload, escaped as JSON.
     expect(await page.locator("main pre").first().innerText()).toContain(marked(JSON.stringify(text).slice(1, -1)));
     expect(await traces(page), text).toEqual([]);
     await expect(page).toHaveTitle(/Postrider/);
@@ -77,7 +77,7 @@ test("large numbers outlive editing", async ({ page }) => {
   await expect(page.locator(".legs li").filter({ hasText: "partners" }).getByText(t("status.published"))).toBeVisible();
   const received = await control(`received/${scene.ids.bigdead}`);
   for (const value of Object.values(scene.big)) expect(received).toContain(value);
-  // The record shows the same numbers before and after.
+  // The audit log shows the same numbers before and after.
   await open(page, "audit?db=shop");
   await page.getByRole("row").filter({ hasText: "address from the phone" }).getByRole("button").first().click();
   for (const value of Object.values(scene.big)) await expect(page.getByRole("dialog")).toContainText(value);

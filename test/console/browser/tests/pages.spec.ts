@@ -1,4 +1,4 @@
-// Every page opens, shows what there is, and does nothing else.
+// Every page opens and shows its data without errors or side effects.
 import { expect, open, settled, test } from "../fixtures.ts";
 import { details, pages } from "../scene.ts";
 
@@ -43,7 +43,7 @@ for (const [name, path] of details) {
 
 test("another database can be chosen", async ({ page }) => {
   await open(page, "messages");
-  // The first database is the first by name.
+  // Databases are sorted by name.
   await page.getByLabel("Database").selectOption("billing");
   await settled(page);
   await expect(page.locator("main").getByText("ledger.posted").first()).toBeVisible();

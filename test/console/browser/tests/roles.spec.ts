@@ -1,4 +1,4 @@
-// Who may see and do what.
+// Which role may see and do what.
 import { expect, go, open, settled, test } from "../fixtures.ts";
 import { pages, scene } from "../scene.ts";
 import { t } from "../texts.ts";
@@ -11,7 +11,7 @@ test.describe("viewer", () => {
   test("sees no payload, no header value and no action", async ({ page, watch }) => {
     await open(page, "?db=shop");
     for (const [, path] of pages) {
-      if (path === "audit") continue; // its buttons are named after what was done, and open the record of it
+      if (path === "audit") continue; // its buttons are named after actions and open audit entries
       await go(page, `${path || "overview"}?db=shop`);
       await expect(page.locator("main").getByRole("button", { name: acts }), path).toHaveCount(0);
     }

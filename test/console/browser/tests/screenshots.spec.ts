@@ -1,4 +1,5 @@
-// Pictures of every page for docs/console, only when UPDATE_SCREENSHOTS=1. Git keeps those that a page of the docs shows.
+// Screenshots of every page for docs/console, only with UPDATE_SCREENSHOTS=1. Git keeps those that
+// a page of the documentation shows.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "@playwright/test";
@@ -48,7 +49,7 @@ test("take pictures", async ({ page, context, watch }) => {
   const take = async (name: string) =>
     writeFileSync(join(folder, `${name}.png`), small(await page.screenshot({ animations: "disabled" })));
   await work(page);
-  // The charts need some minutes to look like something.
+  // The charts need some minutes of data.
   await expect
     .poll(
       async () => {

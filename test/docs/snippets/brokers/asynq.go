@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/broker/redis/asynq"
 )
 
-// Asynq hands messages to handle until ctx ends.
+// Asynq passes messages to handle until ctx ends.
 func Asynq(ctx context.Context, handle postrider.Handler) error {
 	//docs:begin consume
 	con, err := asynq.NewConsumer(asynq.Config{URL: "redis://localhost:6379/0", Queue: "default"})

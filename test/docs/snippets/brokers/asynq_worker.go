@@ -7,7 +7,7 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// Worker is a mux of an application that knows asynq and not Postrider.
+// Worker is the mux of an application that uses asynq without Postrider.
 func Worker() *asynq.ServeMux {
 	mux := asynq.NewServeMux()
 	mux.HandleFunc("order.placed", handle)

@@ -8,7 +8,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// TestConsumers holds that the settings of the pages are accepted. Nothing answers there, and consumers wait for that.
+// TestConsumers checks that the settings on the pages are accepted. No server runs, so the
+// consumers keep waiting for one.
 func TestConsumers(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()

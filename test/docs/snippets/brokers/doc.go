@@ -1,2 +1,2 @@
-// Package brokers has what the pages below docs/brokers show, one file a page.
+// Package brokers contains the snippets of the pages below docs/brokers, one file per page.
 package brokers

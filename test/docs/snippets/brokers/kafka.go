@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/broker/kafka"
 )
 
-// Kafka hands messages to handle until ctx ends.
+// Kafka passes messages to handle until ctx ends.
 func Kafka(ctx context.Context, handle postrider.Handler) error {
 	//docs:begin consume
 	con, err := kafka.NewConsumer(kafka.Config{

@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider/broker/nats"
 )
 
-// NATS hands messages to handle until ctx ends.
+// NATS passes messages to handle until ctx ends.
 func NATS(ctx context.Context, handle postrider.Handler) error {
 	//docs:begin consume
 	con, err := nats.NewConsumer(nats.Config{URL: "nats://localhost:4222", Name: "order.>", Group: "billing"})
@@ -20,7 +20,7 @@ func NATS(ctx context.Context, handle postrider.Handler) error {
 	return err
 }
 
-// NATSOrdered hands messages to handle while this process has the lease, until ctx ends.
+// NATSOrdered passes messages to handle while this process has the lease, until ctx ends.
 func NATSOrdered(ctx context.Context, handle postrider.Handler) error {
 	//docs:begin ordered
 	con, err := nats.NewConsumer(nats.Config{

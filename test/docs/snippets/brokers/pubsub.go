@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/broker/pubsub"
 )
 
-// PubSub hands messages to handle until ctx ends.
+// PubSub passes messages to handle until ctx ends.
 func PubSub(ctx context.Context, handle postrider.Handler) error {
 	//docs:begin consume
 	con, err := pubsub.NewConsumer(pubsub.Config{

@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/broker/pulsar"
 )
 
-// Pulsar hands messages to handle until ctx ends.
+// Pulsar passes messages to handle until ctx ends.
 func Pulsar(ctx context.Context, handle postrider.Handler) error {
 	//docs:begin consume
 	con, err := pulsar.NewConsumer(pulsar.Config{

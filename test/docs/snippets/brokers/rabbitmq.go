@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/broker/rabbitmq"
 )
 
-// RabbitMQ hands messages to handle until ctx ends.
+// RabbitMQ passes messages to handle until ctx ends.
 func RabbitMQ(ctx context.Context, url string, handle postrider.Handler) error {
 	//docs:begin consume
 	con, err := rabbitmq.NewConsumer(rabbitmq.Config{URL: url, Name: "orders", InFlight: 16})

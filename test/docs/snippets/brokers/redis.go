@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/broker/redis"
 )
 
-// Redis hands messages to handle until ctx ends.
+// Redis passes messages to handle until ctx ends.
 func Redis(ctx context.Context, handle postrider.Handler) error {
 	//docs:begin consume
 	con, err := redis.NewConsumer(redis.Config{
@@ -28,7 +28,7 @@ func Redis(ctx context.Context, handle postrider.Handler) error {
 	return err
 }
 
-// RedisOrdered hands messages to handle while this process has the lease, until ctx ends.
+// RedisOrdered passes messages to handle while this process has the lease, until ctx ends.
 func RedisOrdered(ctx context.Context, handle postrider.Handler) error {
 	//docs:begin ordered
 	con, err := redis.NewConsumer(redis.Config{

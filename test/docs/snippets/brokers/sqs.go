@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/broker/sqs"
 )
 
-// SQS hands messages to handle until ctx ends.
+// SQS passes messages to handle until ctx ends.
 func SQS(ctx context.Context, handle postrider.Handler) error {
 	//docs:begin consume
 	con, err := sqs.NewConsumer(sqs.Config{

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/broker/webhook"
 )
 
-// Webhook receives requests of relays.
+// Webhook receives requests from relays.
 func Webhook(mux *http.ServeMux, secret string) error {
 	//docs:begin receive
 	receiver, err := webhook.NewReceiver(webhook.Config{Secrets: []string{secret}},

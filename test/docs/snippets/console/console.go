@@ -1,4 +1,4 @@
-// Package console has what docs/console.md shows.
+// Package console contains the snippets of docs/console.md.
 package console
 
 import (

@@ -1,4 +1,4 @@
-// The tests of what docs/consuming.md shows.
+// Tests of the snippets of docs/consuming.md.
 package main
 
 import (
@@ -15,10 +15,10 @@ import (
 
 const charges = "CREATE TABLE charges (order_id text, customer text, cents int)"
 
-// TestDirect charges for an order that a relay hands to the inbox.
+// TestDirect charges for an order that a relay passes to the inbox.
 func TestDirect(t *testing.T) {
 	pool, db := scratch.Open(t, charges)
-	billing, err := patient(db)
+	billing, err := withRetry(db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestByType(t *testing.T) {
 	}
 }
 
-// TestClaim holds that a message which comes twice is charged once.
+// TestClaim checks that a message that arrives twice is charged once.
 func TestClaim(t *testing.T) {
 	pool, db := scratch.Open(t, charges)
 	store := db.Inbox()
@@ -71,7 +71,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestKafka holds that the address on the page is one.
+// TestKafka checks that the address on the page is valid.
 func TestKafka(t *testing.T) {
 	orders, err := fromKafka()
 	if err != nil {

@@ -24,8 +24,8 @@ func fromKafka() (postrider.Consumer, error) {
 	return orders, err
 }
 
-// patient says how often a handler is tried.
-func patient(db *postgres.DB) (*inbox.Inbox[pgx.Tx], error) {
+// withRetry configures how often a handler is retried.
+func withRetry(db *postgres.DB) (*inbox.Inbox[pgx.Tx], error) {
 	//docs:begin retry
 	billing, err := inbox.New(db.Inbox(), "billing", inbox.Config{
 		Retry: retry.Policy{First: time.Second, Most: time.Minute, Attempts: 20, MaxAge: 24 * time.Hour},
@@ -35,7 +35,7 @@ func patient(db *postgres.DB) (*inbox.Inbox[pgx.Tx], error) {
 	return billing, err
 }
 
-// byType says how each type of message is treated.
+// byType configures how each type of message is handled.
 func byType(db *postgres.DB, log *slog.Logger) (*inbox.Inbox[pgx.Tx], error) {
 	//docs:begin bytype
 	billing, err := inbox.New(db.Inbox(), "billing", inbox.Config{
@@ -50,7 +50,7 @@ func byType(db *postgres.DB, log *slog.Logger) (*inbox.Inbox[pgx.Tx], error) {
 	return billing, err
 }
 
-// OrderViewed is a message of which there are many.
+// OrderViewed is a frequent message.
 type OrderViewed struct{ Order string }
 
 func count(ctx context.Context, tx pgx.Tx, views []OrderViewed) error {
@@ -62,7 +62,7 @@ func count(ctx context.Context, tx pgx.Tx, views []OrderViewed) error {
 	return err
 }
 
-// direct hands messages from the relay to the inbox.
+// direct passes messages from the relay to the inbox.
 func direct(ctx context.Context, db *postgres.DB, billing *inbox.Inbox[pgx.Tx]) error {
 	//docs:begin direct
 	carrier, err := relay.New(db.Feeds(), billing.Publisher(16), relay.Config{Feed: "billing"})
@@ -74,7 +74,7 @@ func direct(ctx context.Context, db *postgres.DB, billing *inbox.Inbox[pgx.Tx]) 
 	//docs:end
 }
 
-// claim is a handler in a loop of the application's own.
+// claim is a handler in an application's own receive loop.
 func claim(ctx context.Context, tx pgx.Tx, store inbox.Store[pgx.Tx], m postrider.Message, o OrderPlaced) error {
 	//docs:begin claim
 	fresh, err := store.Claim(ctx, tx, "billing", m.ID)

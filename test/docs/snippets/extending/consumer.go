@@ -17,7 +17,7 @@ import (
 	"github.com/postrider/postrider/broker/intake"
 )
 
-// Consumer hands files to a handler, and removes them when they were handled.
+// Consumer passes files to a handler, and removes them after they were handled.
 type Consumer struct {
 	cfg   Config
 	coder *codec.Codec

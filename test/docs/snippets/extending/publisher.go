@@ -1,5 +1,5 @@
-// Package spool is a broker to copy from: a folder for each name, and a file for each message. One relay and one consumer at a
-// time use a folder.
+// Package spool is an example of a broker: a folder for each name, and a file for each message.
+// Only one relay and one consumer at a time may use a folder.
 package spool
 
 import (
@@ -20,7 +20,8 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// Config is what a publisher or a consumer needs to know. The tags say how a field is called in a configuration file.
+// Config configures a publisher or a consumer. The tags are the names of the fields in a
+// configuration file.
 type Config struct {
 	URL      string       // spool:/var/spool/shop
 	Format   codec.Format `option:"format"`
@@ -30,7 +31,7 @@ type Config struct {
 	Mode     int          `option:"mode" default:"384" doc:"Permissions of the files, as a decimal number."`
 }
 
-// folder returns where the messages of a name are.
+// folder returns the folder of a name.
 func (c Config) folder(name string) string {
 	return filepath.Join(strings.TrimPrefix(c.URL, "spool:"), "to "+url.PathEscape(name))
 }
@@ -44,7 +45,7 @@ type Publisher struct {
 	last int64 // number of the newest file
 }
 
-// NewPublisher returns a publisher. Folders that are missing are found out when messages are sent to them.
+// NewPublisher returns a publisher. A missing folder is reported when a message is sent to it.
 func NewPublisher(cfg Config) (*Publisher, error) {
 	broker.SetDefaults(&cfg)
 	coder, err := codec.NewCodec(cfg.Format, cfg.Source, codec.Dialect{})
@@ -90,7 +91,7 @@ func (p *Publisher) send(_ context.Context, m *postrider.Message) error {
 
 //docs:end
 
-// next returns a number above all before it.
+// next returns a number above all earlier ones.
 func (p *Publisher) next() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package idempotency has what docs/idempotency.md shows.
+// Package idempotency contains the snippets of docs/idempotency.md.
 package idempotency
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// Order is what clients send.
+// Order is a client's request.
 type Order struct {
 	ID   int64  `json:"id"`
 	Item string `json:"item"`
@@ -69,7 +69,7 @@ func Serve(mux *http.ServeMux, pool *pgxpool.Pool, outbox postrider.Outbox[pgx.T
 	return nil
 }
 
-// ownTransaction is a handler that had its transaction before there were keys.
+// ownTransaction is a handler with its own transaction.
 func ownTransaction(pool *pgxpool.Pool, keys *idempotency.Keys[pgx.Tx]) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		answer, wrong := idempotency.JSON(http.StatusCreated, Order{Item: "cart"})

@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
-// TestRequests sends each request twice, as a client does that has lost the answer.
+// TestRequests sends each request twice, like a client that has lost the response.
 func TestRequests(t *testing.T) {
 	pool, db := scratch.Open(t, "CREATE TABLE orders (id bigserial PRIMARY KEY, item text NOT NULL)")
 	mux := http.NewServeMux()

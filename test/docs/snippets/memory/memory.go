@@ -1,4 +1,4 @@
-// Package memory has what docs/in-memory.md shows.
+// Package memory contains the snippets of docs/in-memory.md.
 package memory
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// InMemory wires an outbox that lives in the process.
+// InMemory wires an outbox in memory.
 func InMemory(ctx context.Context, publisher postrider.Publisher) (postrider.Outbox[pgx.Tx], error) {
 	//docs:begin memory
 	store := memory.Open(memory.Config{})
@@ -30,7 +30,7 @@ func InMemory(ctx context.Context, publisher postrider.Publisher) (postrider.Out
 	return outbox, nil
 }
 
-// InDatabase wires the database's outbox in its place.
+// InDatabase wires the database's outbox instead.
 func InDatabase(ctx context.Context, pool *pgxpool.Pool, publisher postrider.Publisher) (postrider.Outbox[pgx.Tx], error) {
 	//docs:begin database
 	db, err := postgres.Open(pool, postgres.Config{})

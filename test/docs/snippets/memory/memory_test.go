@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
-// TestSwap holds that a message arrives by either outbox.
+// TestSwap checks that a message arrives through either outbox.
 func TestSwap(t *testing.T) {
 	pool, broker := scratch.Pool(t), memorybroker.New()
 	inMemory, err := InMemory(t.Context(), broker)

@@ -1,4 +1,4 @@
-// Package metrics is what docs/metrics.md shows.
+// Package metrics contains the snippets of docs/metrics.md.
 package metrics
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// Watched is what an application works with.
+// Watched has the observed parts of an application.
 type Watched struct {
 	Outbox  postrider.Outbox[pgx.Tx]
 	Carrier *relay.Relay
@@ -27,7 +27,7 @@ type Watched struct {
 	Search  postrider.Consumer
 }
 
-// Observe lets a registry see all that there is to see.
+// Observe registers all metrics.
 func Observe(ctx context.Context, db *postgres.DB, publisher postrider.Publisher, consumer *redis.Consumer,
 	reconciler *reconcile.Reconciler[pgx.Tx],
 ) (w Watched, err error) {

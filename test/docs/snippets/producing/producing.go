@@ -1,4 +1,4 @@
-// Package producing has what docs/producing/go.md shows.
+// Package producing contains the snippets of docs/producing/go.md.
 package producing
 
 import (
@@ -19,7 +19,7 @@ type Shop struct {
 	sqlOutbox postrider.Outbox[*sql.Tx]
 }
 
-// New makes the outboxes. They need no connection of their own.
+// New creates the outboxes. They need no connection of their own.
 func New(pool *pgxpool.Pool, sqlPool *sql.DB) (*Shop, error) {
 	//docs:begin outbox
 	db, err := postgres.Open(pool, postgres.Config{}) // once, for the whole program
@@ -65,7 +65,7 @@ func (s *Shop) PlaceAll(ctx context.Context, tx pgx.Tx, ids []string) error {
 	//docs:end
 }
 
-// Pay tells of a payment once, however often the bank does.
+// Pay publishes a payment once, however often the bank reports it.
 func (s *Shop) Pay(ctx context.Context, tx pgx.Tx, order, payment string) error {
 	outbox := s.outbox
 	//docs:begin offer
@@ -91,7 +91,7 @@ func (s *Shop) Ship(ctx context.Context, tx pgx.Tx, order, tenant, request strin
 	return outbox.Enqueue(ctx, tx, m)
 }
 
-// Remind fills a message by hand.
+// Remind fills in a message field by field.
 func (s *Shop) Remind(ctx context.Context, tx pgx.Tx, address string, pdf []byte) error {
 	outbox := s.outbox
 	//docs:begin message

@@ -16,7 +16,8 @@ import (
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
-// TestProgram builds the program that README.md prints in a module that has nothing else, and waits until its order was charged.
+// TestProgram builds the program from README.md in a new module, and waits until its order was
+// charged.
 func TestProgram(t *testing.T) {
 	const top = "../../../.."
 	page, err := os.ReadFile(filepath.Join(top, "README.md"))
@@ -27,7 +28,7 @@ func TestProgram(t *testing.T) {
 		t.Fatal("README.md has no program")
 	}
 
-	// The servers of the tests are elsewhere, and others use them too.
+	// The tests' servers have other addresses, and other tests use them too.
 	url := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
 	prefix := "readme" + strings.ReplaceAll(time.Now().Format("150405.000000"), ".", "")
 	program = strings.NewReplacer("nats://localhost:4222", url, "order.placed", prefix+".placed", "order.>", prefix+".>").Replace(program)

@@ -1,4 +1,4 @@
-// Package readme has what README.md shows.
+// Package readme contains the snippets of README.md.
 package readme
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Order is what the shop sells.
+// Order is an order of the shop.
 type Order struct {
 	ID    string `json:"id"`
 	Cents int    `json:"cents"`
@@ -22,7 +22,7 @@ func placeOrder(ctx context.Context, tx pgx.Tx, cents int) (Order, error) {
 	return order, err
 }
 
-// Write places an order and says so, in one transaction.
+// Write writes an order and its message, in one transaction.
 func Write(ctx context.Context, pool *pgxpool.Pool, outbox postrider.Outbox[pgx.Tx], cart int) error {
 	//docs:begin write
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {

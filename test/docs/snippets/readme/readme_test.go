@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
-// TestReadme places an order as the first lines of README.md do.
+// TestReadme places an order like the first lines of README.md.
 func TestReadme(t *testing.T) {
 	pool, db := scratch.Open(t, "CREATE TABLE orders (id bigserial PRIMARY KEY, cents int)")
 	if err := Write(t.Context(), pool, db.Outbox(), 700); err != nil {

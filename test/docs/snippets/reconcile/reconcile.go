@@ -1,4 +1,4 @@
-// Package reconcile has what docs/reconcile.md shows.
+// Package reconcile contains the snippets of docs/reconcile.md.
 package reconcile
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// Enrollments finds enrollments that were not mailed about.
+// Enrollments finds enrollments without a mail.
 func Enrollments(pool *pgxpool.Pool) (*reconcile.Reconciler[pgx.Tx], error) {
 	//docs:begin find
 	db, err := postgres.Open(pool, postgres.Config{})
@@ -50,7 +50,7 @@ func Enrollments(pool *pgxpool.Pool) (*reconcile.Reconciler[pgx.Tx], error) {
 	return reconciler, err
 }
 
-// Run is what every process does.
+// Run runs in every process.
 func Run(ctx context.Context, reconciler *reconcile.Reconciler[pgx.Tx]) {
 	//docs:begin find
 	go reconciler.Run(ctx) // in every process: one of them runs a job at a time
@@ -59,7 +59,7 @@ func Run(ctx context.Context, reconciler *reconcile.Reconciler[pgx.Tx]) {
 
 func isOrder(m postrider.Message) bool { return strings.HasPrefix(m.Type, "order.") }
 
-// Ready returns the jobs that come with the package.
+// Ready returns the jobs that the package provides.
 func Ready(db, billingDB *postgres.DB, publisher reconcile.Holder) []reconcile.Job[pgx.Tx] {
 	//docs:begin received
 	log := db.SentLog("orders", "reconciler")

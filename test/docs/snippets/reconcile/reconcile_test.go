@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
-// TestEnrollments lets the reconciler of the page find the enrollment that nobody was mailed about.
+// TestEnrollments checks that the page's reconciler finds an enrollment without a mail.
 func TestEnrollments(t *testing.T) {
 	pool := scratch.Pool(t, "CREATE TABLE enrollments AS SELECT id::bigint, now() - interval '1 hour' AS created_at FROM generate_series(1, 2) id",
 		"CREATE TABLE mails AS SELECT 1::bigint AS enrollment")
@@ -23,7 +23,7 @@ func TestEnrollments(t *testing.T) {
 	}
 }
 
-// TestReady holds that the ready jobs of the page are accepted.
+// TestReady checks that the page's predefined jobs are accepted.
 func TestReady(t *testing.T) {
 	events, err := kafka.NewPublisher(kafka.Config{URL: "kafka://localhost:9092"})
 	if err != nil {

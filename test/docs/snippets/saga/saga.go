@@ -1,4 +1,4 @@
-// Package saga has what docs/saga.md shows.
+// Package saga contains the snippets of docs/saga.md.
 package saga
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/postrider/postrider/store/postgres"
 )
 
-// Trip is what the steps of a booking know.
+// Trip is the data of a booking's steps.
 type Trip struct {
 	ID          string
 	City        string
 	Reservation int64
 }
 
-// Approval is the answer of a human.
+// Approval is a person's answer.
 type Approval struct {
 	Granted bool
 	By      string
@@ -68,7 +68,7 @@ func reserveHotel(ctx context.Context, tx pgx.Tx, trip *Trip) error {
 
 //docs:end
 
-// Order begins a booking.
+// Order starts a booking.
 func Order(ctx context.Context, transactor postrider.Transactor[pgx.Tx], booking *saga.Saga[pgx.Tx, Trip], order order) (err error) {
 	//docs:begin saga
 	// Start: in the transaction that you already have.
@@ -97,7 +97,7 @@ func Run(ctx context.Context, booking *saga.Saga[pgx.Tx, Trip]) error {
 	return err
 }
 
-// Wait is a step that goes on when somebody has answered.
+// Wait is a step that continues when an answer has arrived.
 func Wait() saga.Steps[pgx.Tx, Trip] {
 	//docs:begin wait
 	approval := saga.Wait("approval", func(ctx context.Context, tx pgx.Tx, trip *Trip, a Approval) error {
@@ -110,7 +110,7 @@ func Wait() saga.Steps[pgx.Tx, Trip] {
 	return approval
 }
 
-// Approve is the answer.
+// Approve sends the answer.
 func Approve(ctx context.Context, tx pgx.Tx, booking *saga.Saga[pgx.Tx, Trip], trip Trip) (saga.Receipt, error) {
 	//docs:begin wait
 	// In any transaction, such as that of an inbox handler.

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
-// TestBooking books a trip as the page does: ordered, reserved, approved and paid.
+// TestBooking books a trip as on the page: ordered, reserved, approved and paid.
 func TestBooking(t *testing.T) {
 	pool, db := scratch.Open(t, "CREATE TABLE orders (id text, city text)", "CREATE TABLE done (trip text, what text)",
 		"CREATE TABLE reservations (id bigserial, city text)")
@@ -45,7 +45,7 @@ func TestBooking(t *testing.T) {
 	}
 }
 
-// TestWait holds that the step of the page is one.
+// TestWait checks that the page's waiting step is valid.
 func TestWait(t *testing.T) {
 	_, db := scratch.Open(t)
 	if _, err := saga.New(db.Sagas(), "approve", Wait()); err != nil {

@@ -13,7 +13,7 @@ func placeOrder(ctx context.Context, tx pgx.Tx, o order) error {
 	return err
 }
 
-// note writes down that a step was done.
+// note records that a step was done.
 func note(what string) func(context.Context, pgx.Tx, *Trip) error {
 	return func(ctx context.Context, tx pgx.Tx, trip *Trip) error {
 		_, err := tx.Exec(ctx, "INSERT INTO done (trip, what) VALUES ($1, $2)", trip.ID, what)

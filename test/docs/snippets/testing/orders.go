@@ -1,4 +1,5 @@
-// Package testing has what docs/testing.md shows; its tests are the blocks of that page.
+// Package testing contains the use case of docs/testing.md; its tests are the snippets of that
+// page.
 package testing
 
 import (
@@ -7,7 +8,7 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Order is what the shop sells.
+// Order is an order of the shop.
 type Order struct {
 	ID    string `json:"id"`
 	Total int    `json:"total"`

@@ -104,7 +104,7 @@ func TestPlaceOrderOnPostgres(t *testing.T) {
 
 //docs:end
 
-// TestInject holds that faults stand before real ports.
+// TestInject checks that faults can be injected in front of real ports.
 func TestInject(t *testing.T) {
 	broker := memorybroker.New()
 	var natsPublisher postrider.Publisher = broker

@@ -1,4 +1,4 @@
-// Package tracing has what docs/tracing.md shows.
+// Package tracing contains the snippets of docs/tracing.md.
 package tracing
 
 import (
@@ -16,10 +16,10 @@ import tracing "github.com/postrider/postrider/adapter/telemetry/otel"
 
 //docs:end
 
-// Order is what the shop sells.
+// Order is an order of the shop.
 type Order struct{ ID string }
 
-// Trace places an order so that its trace goes on at the consumer.
+// Trace places an order so that its trace continues at the consumer.
 func Trace(ctx context.Context, pool *pgxpool.Pool, outbox postrider.Outbox[pgx.Tx], store inbox.Store[pgx.Tx], order Order) error {
 	//docs:begin observer
 	observer, err := tracing.New(tracing.Config{System: "nats"}) // providers and propagator are the global ones

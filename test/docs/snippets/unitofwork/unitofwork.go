@@ -1,4 +1,4 @@
-// Package unitofwork has what docs/unit-of-work.md shows.
+// Package unitofwork contains the snippets of docs/unit-of-work.md.
 package unitofwork
 
 import (
@@ -27,13 +27,13 @@ func Place(ctx context.Context, transactor postrider.Transactor[pgx.Tx], outbox 
 
 //docs:begin unit
 
-// Order is an aggregate. It records what happens to it.
+// Order is an aggregate. It records its own events.
 type Order struct {
 	unitofwork.Events
 	ID string
 }
 
-// Place is one of the things that happen.
+// Place records an event.
 func (o *Order) Place() {
 	o.Record(postrider.UniqueEvent("order.placed", postrider.Aggregate{Type: "order", ID: o.ID}, nil))
 }
@@ -42,7 +42,7 @@ func (o *Order) Place() {
 
 type repository struct{}
 
-// Get reads an order, and sees to it that what it records is written.
+// Get reads an order, and tracks it so that its events are written.
 func (repository) Get(ctx context.Context, tx pgx.Tx, id string) (*Order, error) {
 	order := &Order{}
 	if err := tx.QueryRow(ctx, "SELECT id FROM orders WHERE id = $1", id).Scan(&order.ID); err != nil {
@@ -57,7 +57,7 @@ func (repository) Save(ctx context.Context, tx pgx.Tx, order *Order) error {
 	return err
 }
 
-// PlaceByUnit places an order that knows itself what to tell the world.
+// PlaceByUnit places an order that records its own events.
 func PlaceByUnit(ctx context.Context, transactor postrider.Transactor[pgx.Tx], outbox postrider.Outbox[pgx.Tx], id string) error {
 	var orders repository
 	//docs:begin unit

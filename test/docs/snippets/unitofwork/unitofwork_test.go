@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider/test/docs/scratch"
 )
 
-// TestUnits places an order by hand and one by a unit of work.
+// TestUnits places one order manually and one by a unit of work.
 func TestUnits(t *testing.T) {
 	pool, db := scratch.Open(t, "CREATE TABLE orders (id text PRIMARY KEY, placed bool)")
 	transactor, outbox := db.Transactor(), db.Outbox()

@@ -17,7 +17,8 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// TestCalls holds that calls of all kinds are made, that each takes effect once while connections are cut all the time, and that the record says so.
+// TestCalls checks that calls of all kinds are made, that each takes effect once while connections
+// are cut all the time, and that the record shows it.
 func TestCalls(t *testing.T) {
 	dsn := pgtest.Database(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))
 	pool := pgtest.Pool(t, dsn)

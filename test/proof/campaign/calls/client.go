@@ -16,7 +16,8 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// commit runs a transaction until it is done, or until nobody knows whether it is: what has failed for certain is tried again.
+// commit runs a transaction until it is committed or its outcome is uncertain; certain failures are
+// retried.
 func (c *caller) commit(ctx context.Context, n int64) {
 	for {
 		err := c.transactor.Do(ctx, func(ctx context.Context, tx pgx.Tx) error { return take(ctx, tx, commit, c.client, n) })
@@ -30,7 +31,8 @@ func (c *caller) commit(ctx context.Context, n int64) {
 	}
 }
 
-// volley sends a request two to four times at once, to any of the servers, and some of them again later.
+// volley sends a request two to four times concurrently, to any of the servers, and some of them
+// again later.
 func (c *caller) volley(ctx context.Context, kind string, n int64) {
 	var all sync.WaitGroup
 	for range 2 + rand.IntN(3) {
@@ -52,7 +54,8 @@ func (c *caller) volley(ctx context.Context, kind string, n int64) {
 	all.Wait()
 }
 
-// ask sends a request until it is told that it has taken effect. It reports false if that has not happened in time.
+// ask sends a request until a response confirms its effect. It reports false if that takes too
+// long.
 func (c *caller) ask(ctx context.Context, kind string, n int64) bool {
 	for {
 		status, err := c.send(ctx, kind, n)
@@ -74,7 +77,7 @@ func (c *caller) send(ctx context.Context, kind string, n int64) (status int, er
 	if err != nil {
 		return 0, err
 	}
-	r.GetBody = nil // or net/http would repeat a request that has a key by itself
+	r.GetBody = nil // otherwise net/http would itself retry a request that has a key
 	r.Header.Set("Client", c.client)
 	r.Header.Set("Idempotency-Key", fmt.Sprintf("%q", fmt.Sprint(n)))
 	response, err := c.http.Do(r)

@@ -1,8 +1,9 @@
-// Package calls is clients whose calls must take effect once, however often they are sent: transactions whose COMMIT may get no answer, and HTTP
-// requests with an idempotency key, sent several times at once to servers that may be killed.
+// Package calls runs clients whose calls must take effect exactly once, however often they are sent:
+// transactions whose COMMIT may get no response, and HTTP requests with an idempotency key, sent
+// several times concurrently to servers that may be killed.
 //
-// Each time that a call takes effect it leaves a row in campaign.operations, which has no constraint that would hide a second one. What a client
-// was told is kept in a file beside, which survives the client's death.
+// Each effect inserts a row into campaign.operations. That table has no constraint that would hide a
+// second row. Each client records its responses in a file, which survives the client's death.
 package calls
 
 import (

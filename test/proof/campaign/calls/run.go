@@ -20,26 +20,26 @@ import (
 	"github.com/postrider/postrider/store/transactor"
 )
 
-// Settings are what a process with clients and a server is told.
+// Settings configures a process with clients and a server.
 type Settings struct {
 	Name    string   // of the process
 	DSN     string   // of the database
-	Dir     string   // for what its clients were told
-	Address string   // where its server listens
-	Servers []string // addresses of all servers, its own among them
-	Rate    float64  // calls of each kind in a second
+	Dir     string   // for the clients' records of responses
+	Address string   // listen address of its server
+	Servers []string // addresses of all servers, including its own
+	Rate    float64  // calls of each kind per second
 }
 
-// A call that is not answered for this long is given up: what became of it does not matter then.
-const patience = 90 * time.Second
+// callTimeout bounds a call. The outcome of an abandoned call does not matter.
+const callTimeout = 90 * time.Second
 
-// atOnce bounds how many calls wait for an answer while the database is away.
+// atOnce limits how many calls wait for a response while the database is down.
 const atOnce = 24
 
-// caller is one life of a process.
+// caller is one run of a process.
 type caller struct {
 	Settings
-	client     string // no other life has the same
+	client     string // unique to this run
 	pool       *pgxpool.Pool
 	db         *postgres.DB
 	transactor postrider.Transactor[pgx.Tx]
@@ -117,7 +117,7 @@ func (c *caller) repeat(ctx context.Context, kind string) {
 		waiting <- struct{}{}
 		calls.Go(func() {
 			defer func() { <-waiting }()
-			ctx, cancel := context.WithTimeout(ctx, patience)
+			ctx, cancel := context.WithTimeout(ctx, callTimeout)
 			defer cancel()
 			if kind == commit {
 				c.commit(ctx, n)
@@ -128,7 +128,7 @@ func (c *caller) repeat(ctx context.Context, kind string) {
 	}
 }
 
-// soon waits a moment before the next attempt, and reports whether there is to be one.
+// soon waits a moment before the next attempt, and reports whether there should be one.
 func soon(ctx context.Context) bool {
 	select {
 	case <-time.After(rand.N(100 * time.Millisecond)):

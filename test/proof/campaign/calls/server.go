@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/idempotency"
 )
 
-// lease is how long a key is held by a server that was killed.
+// lease is how long a key stays locked by a killed server.
 const lease = 5 * time.Second
 
 func (c *caller) handler() (http.Handler, error) {
@@ -23,7 +23,7 @@ func (c *caller) handler() (http.Handler, error) {
 		},
 		Required: true,
 		Lease:    lease,
-		Logger:   slog.New(slog.DiscardHandler), // the clients try again
+		Logger:   slog.New(slog.DiscardHandler), // the clients retry
 	})
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (c *caller) handler() (http.Handler, error) {
 	return mux, nil
 }
 
-// serve is the work of a request.
+// serve returns the handler of a request.
 func serve(kind string) idempotency.Handler[pgx.Tx] {
 	return func(ctx context.Context, tx pgx.Tx, r *http.Request) (idempotency.Answer, error) {
 		body, err := io.ReadAll(r.Body)

@@ -17,7 +17,8 @@ import (
 
 const suffix = ".told"
 
-// told is a file with the calls that a client was told to have taken effect. Every line is written at once, so that a killed client loses none.
+// told is a file of the calls whose effect was confirmed to a client. Every line is written
+// immediately, so that a killed client loses none.
 type told struct{ file *os.File }
 
 func tell(dir, client string) (*told, error) {
@@ -31,13 +32,13 @@ func (t *told) note(kind string, n int64) {
 
 func (t *told) close() { _ = t.file.Close() }
 
-// call names a call.
+// call identifies a call.
 type call struct {
 	kind, client string
 	n            int64
 }
 
-// Dump writes what has become of all calls. The clients have ended by then.
+// Dump writes the outcome of all calls. All clients must have ended.
 func Dump(ctx context.Context, pool *pgxpool.Pool, dir string, w *record.Writer) error {
 	acked, err := readTold(dir)
 	if err != nil {

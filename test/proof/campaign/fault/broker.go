@@ -70,7 +70,7 @@ func brokerKinds() []Kind {
 			Claims: touches, Shortest: time.Second, Longest: 6 * time.Second, Takes: b.starts, Begin: killServer(b.servers, touches),
 		}, Kind{
 			Name: b.destination + "-pause", Doc: "a server of " + b.destination + " does nothing for a while", Weight: 4, Destination: b.destination,
-			// What was sent meanwhile lies in its buffers, and is taken later.
+			// What was sent meanwhile stays in its buffers and is accepted later.
 			Zombie: true,
 			Claims: touches, Shortest: 2 * time.Second, Longest: 12 * time.Second, Begin: pauseServer(b.servers, touches),
 		})
@@ -148,7 +148,8 @@ func redisState(bad, good []any) func(context.Context, *world.World, *rand.Rand)
 	}
 }
 
-// fillQueue hits one of the two queues that get everything: what that one rejects is rejected.
+// fillQueue fills one of the two queues that receive every message: a message that one queue
+// rejects counts as rejected.
 func fillQueue(ctx context.Context, w *world.World, _ *rand.Rand) (*Running, error) {
 	full := `{"max-length": 1, "overflow": "reject-publish"}`
 	if err := w.RabbitMQCtl(ctx, "set_policy", "--apply-to", "queues", "full", "^campaign$", full); err != nil {
@@ -169,7 +170,7 @@ func loseSubject(ctx context.Context, w *world.World, _ *rand.Rand) (*Running, e
 	}}, nil
 }
 
-// oversizedKey touches nobody, whether the database refuses the message or relays have to do with it.
+// oversizedKey touches nothing, whether the database rejects the message or relays must handle it.
 func oversizedKey(ctx context.Context, w *world.World, random *rand.Rand) (*Running, error) {
 	destination, err := pick(random, w.Destinations())
 	if err != nil {
@@ -186,7 +187,7 @@ func oversizedKey(ctx context.Context, w *world.World, random *rand.Rand) (*Runn
 	return &Running{Target: destination, Detail: detail, Heal: nothing}, nil
 }
 
-// poison touches nobody: others must not notice it.
+// poison touches nothing: other messages must not be affected.
 func poison(ctx context.Context, w *world.World, random *rand.Rand) (*Running, error) {
 	destination, err := pick(random, w.Destinations())
 	if err != nil {

@@ -47,7 +47,7 @@ func (s *scene) serverKilled(kind string) {
 	}
 }
 
-// serverPaused holds that all processes of a server stand still.
+// serverPaused checks that all processes of a server are suspended.
 func (s *scene) serverPaused(kind string) {
 	s.Helper()
 	r := s.begin(kind, "")
@@ -62,7 +62,7 @@ func (s *scene) serverPaused(kind string) {
 	s.eventually(r.Target+" goes on", func() bool { return !slices.ContainsFunc(all, stopped) })
 }
 
-// memoryAlarm holds that publishers are told to wait, and then to go on.
+// memoryAlarm checks that publishers are blocked, and unblocked afterwards.
 func (s *scene) memoryAlarm() {
 	conn, err := amqp.Dial(s.Broker(world.RabbitMQ))
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *scene) memoryAlarm() {
 	}
 	blocked := conn.NotifyBlocked(make(chan amqp.Blocking, 10))
 	r := s.begin("rabbitmq-memory-alarm", "")
-	// Only those who publish are told.
+	// Only connections that publish are notified.
 	if err := channel.Publish("", "nobody", false, false, amqp.Publishing{}); err != nil {
 		s.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func (s *scene) isPoisoned() {
 	}
 }
 
-// queueFull holds that the queue rejects messages, and takes them again afterwards.
+// queueFull checks that the queue rejects messages, and accepts them again afterwards.
 func (s *scene) queueFull() {
 	conn, err := amqp.Dial(s.Broker(world.RabbitMQ))
 	if err != nil {
@@ -159,7 +159,7 @@ func (s *scene) queueFull() {
 	s.eventually("it takes messages", accepted)
 }
 
-// subjectMissing holds that no stream has the subject, and that one has it afterwards.
+// subjectMissing checks that no stream has the subject, and that one has it afterwards.
 func (s *scene) subjectMissing() {
 	stream := func() error {
 		_, err := s.NATSLeader(s.Context(), world.NATS)

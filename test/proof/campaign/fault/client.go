@@ -7,7 +7,8 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
-// clientKinds hit those who use the product: producers, consumers, and the receiver of webhooks, which is a consumer too.
+// clientKinds are faults of the product's clients: producers, consumers, and the webhook receiver,
+// which is also a consumer.
 func clientKinds() []Kind {
 	return []Kind{
 		{

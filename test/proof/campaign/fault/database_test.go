@@ -37,7 +37,8 @@ func (s *scene) databaseKilled() {
 	}
 }
 
-// databasePaused holds that a commit gets neither an answer nor an error until it is over.
+// databasePaused checks that a commit gets neither a response nor an error until the fault is
+// healed.
 func (s *scene) databasePaused(kind string) {
 	s.Helper()
 	r := s.begin(kind, "")
@@ -55,7 +56,7 @@ func (s *scene) failedOver() {
 	if s.ask("SHOW port") == port {
 		s.Fatal("the primary is the old one")
 	}
-	s.exec(s.ProducerDSN(), "INSERT INTO facts VALUES ('after the failover')") // waits for no standby
+	s.exec(s.ProducerDSN(), "INSERT INTO facts VALUES ('after the failover')") // does not wait for a standby
 	s.heal(r)
 	s.expect(synchronous, "1")
 	if s.ask("SELECT timeline_id::text FROM pg_control_checkpoint()") == timeline {
@@ -91,7 +92,7 @@ func (s *scene) relayLog() string {
 	return all.String()
 }
 
-// powerLost holds that what was written and not synced is gone, and that what was synced or committed is there.
+// powerLost checks that unsynced writes are gone, and that synced or committed data remain.
 func (s *scene) powerLost() {
 	dir := s.ask("SHOW data_directory")
 	synced, unsynced := filepath.Join(filepath.Dir(dir), "synced"), filepath.Join(filepath.Dir(dir), "unsynced")
@@ -106,7 +107,8 @@ func (s *scene) powerLost() {
 		}
 	}
 	s.exec(s.ProducerDSN(), "INSERT INTO facts VALUES ('before the night')")
-	// A commit that waits for nothing is lost, unless the log was synced by another one. So it comes last.
+	// A commit that waits for nothing is lost, unless another commit has synced the WAL. So it
+	// comes last.
 	r := s.begin("power-loss", "")
 	s.heal(r)
 	if text, err := os.ReadFile(synced); err != nil || string(text) != "text" {

@@ -1,6 +1,8 @@
-// Package fault is what goes wrong in a campaign: kinds of faults that can be begun and healed, and a schedule that a seed decides.
+// Package fault defines the faults of a campaign: kinds that can begin and heal, and a schedule
+// that a seed determines.
 //
-// A kind's victim is drawn when it begins, among those that are well. So a schedule repeats exactly from its seed, and what it hits nearly so.
+// The victim of a fault is drawn when it begins, among the healthy processes. A seed therefore
+// repeats its schedule exactly, and its victims approximately.
 package fault
 
 import (
@@ -14,42 +16,44 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
-// Kind is one way for something to go wrong.
+// Kind is a kind of fault.
 type Kind struct {
 	Name string
 	Doc  string
-	// Zombie: a relay may send after its lease has ended, without being able to know; or what it sent may arrive then.
+	// Zombie marks kinds after which a relay may send although its lease has expired, without being
+	// able to know it, or after which earlier sends may arrive.
 	Zombie bool
-	// Clean: relays stop as they should, no duplicate may come of it.
+	// Clean marks kinds in which relays stop cleanly, so that they must cause no duplicates.
 	Clean bool
-	// Weight is how often it is drawn, beside others.
+	// Weight is the relative frequency.
 	Weight int
 	// Shortest and Longest bound the time from the end of Begin to Heal.
 	Shortest, Longest time.Duration
-	// Takes is about how long Begin and Heal take together, where that is more than a moment.
+	// Takes is the approximate total time of Begin and Heal, if it is significant.
 	Takes time.Duration
-	// Claims are things that it needs for itself, Shares those that it only must not find claimed by another.
+	// Claims are resources that the kind uses exclusively, Shares those that no other kind may
+	// claim meanwhile.
 	Claims, Shares []string
-	// Needs is what it cannot do without.
+	// Needs are the requirements of the kind.
 	Needs []Need
-	// Destination is the one that it hits, if it is always the same.
+	// Destination is the affected destination, if it is always the same.
 	Destination string
-	// Begin lets it happen. What it hits is drawn from random alone.
+	// Begin starts the fault. Its victim depends only on random.
 	Begin func(ctx context.Context, w *world.World, random *rand.Rand) (*Running, error)
 }
 
-// Need is something that a kind cannot do without.
+// Need is a requirement of a kind.
 type Need string
 
-// The needs.
+// The requirements.
 const (
 	Root   Need = "root"   // network namespaces and disk images
 	Skewed Need = "skewed" // a binary whose clock can be wrong: world.BuildSkewed
 )
 
-// Things that kinds claim or share, beside the names of destinations.
+// Resources that kinds claim or share, in addition to the names of destinations.
 const (
-	theDatabase = "database" // the primary, its standby, and who is which
+	theDatabase = "database" // the primary, its standby, and their roles
 	thePaths    = "paths"    // the proxies in front of the database
 	theRelays   = "relays"   // all relays
 )
@@ -57,13 +61,13 @@ const (
 // Running is a fault that has begun.
 type Running struct {
 	Target  string   // relay2
-	Detail  string   // more about it
-	Touches []string // as record.Event has it
-	// Heal ends it, and returns when what was hit works again. It is called once.
+	Detail  string   // additional information
+	Touches []string // as in record.Event
+	// Heal ends the fault, and returns when its victim works again. It is called once.
 	Heal func(ctx context.Context) error
 }
 
-// Kinds are all kinds, by name.
+// Kinds returns all kinds, sorted by name.
 func Kinds() []Kind {
 	all := slices.Concat(relayKinds(), clientKinds(), databaseKinds(), sqlKinds(), networkKinds(), brokerKinds(), httpKinds())
 	slices.SortFunc(all, func(a, b Kind) int {
@@ -75,7 +79,7 @@ func Kinds() []Kind {
 	return all
 }
 
-// Possible says why a kind cannot be done on this machine, or nil. It needs no world.
+// Possible returns the reason why this machine does not support a kind, or nil. It needs no world.
 func (k Kind) Possible() error {
 	if slices.Contains(k.Needs, Root) {
 		return world.Rootless()
@@ -83,7 +87,7 @@ func (k Kind) Possible() error {
 	return nil
 }
 
-// Available says why a kind cannot be done in a world, or nil.
+// Available returns the reason why a world does not support a kind, or nil.
 func (k Kind) Available(w *world.World) error {
 	switch {
 	case slices.Contains(k.Needs, Root) && w.Options.Plain:
@@ -104,7 +108,7 @@ func (k Kind) Excludes(other Kind) bool {
 	return meets(k.Claims, other.Claims) || meets(k.Claims, other.Shares) || meets(k.Shares, other.Claims)
 }
 
-// errNobody is returned by Begin when all that could be hit are hit already.
+// errNobody is returned by Begin when every possible victim is already affected.
 var errNobody = errors.New("there is nobody left to hit")
 
 func pick[T any](random *rand.Rand, from []T) (T, error) {
@@ -115,10 +119,10 @@ func pick[T any](random *rand.Rand, from []T) (T, error) {
 	return from[random.IntN(len(from))], nil
 }
 
-// healthy draws a process of a role that runs and is not paused.
+// healthy draws a process of a role that runs and is not suspended.
 func healthy(w *world.World, random *rand.Rand, role world.Role) (*world.Process, error) {
 	return pick(random, slices.DeleteFunc(w.Processes(role), func(p *world.Process) bool { return p.PID() == 0 || p.Paused() }))
 }
 
-// nothing is how a fault heals that is over when it has begun.
+// nothing heals a fault that is already over.
 func nothing(context.Context) error { return nil }

@@ -9,7 +9,8 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
-// httpKinds are the ways in which a receiver of webhooks can answer. Often only some keys are concerned, so that others are confirmed meanwhile.
+// httpKinds are the ways in which a webhook receiver can respond. Often only some keys are
+// affected, so that others are confirmed meanwhile.
 func httpKinds() []Kind {
 	var kinds []Kind
 	for _, a := range []struct{ answer, doc string }{
@@ -32,7 +33,8 @@ func httpKinds() []Kind {
 	})
 }
 
-// answer lets the receiver answer so to one of some shares of the keys, in percent; 0 is a single key.
+// answer makes the receiver respond in a given way to a share of the keys, in percent; 0 is a
+// single key.
 func answer(how string, shares ...int) func(context.Context, *world.World, *rand.Rand) (*Running, error) {
 	return func(ctx context.Context, w *world.World, random *rand.Rand) (*Running, error) {
 		share := shares[random.IntN(len(shares))]

@@ -11,7 +11,7 @@ var httpChecks = map[string]func(s *scene){
 	"http-slow":     func(s *scene) { s.told("http-slow", "slow") },
 }
 
-// told holds that the receiver is told what to do, and to stop doing it.
+// told checks that the receiver is instructed to start and to stop a behavior.
 func (s *scene) told(kind, answer string) {
 	s.Helper()
 	r := s.begin(kind, "")

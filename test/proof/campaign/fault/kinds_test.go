@@ -8,8 +8,8 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
-// TestFaults begins and heals every kind once, and looks whether it does what it says. One world serves all, so it also shows that each leaves the
-// world as it was.
+// TestFaults begins and heals every kind once, and checks its effect. All kinds use one world, so
+// the test also shows that each leaves the world unchanged.
 func TestFaults(t *testing.T) {
 	need.Long(t, "six minutes")
 	s := newScene(t)
@@ -32,7 +32,7 @@ func TestFaults(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			if err := s.kinds[name].Available(s.World); err != nil {
-				t.Skip(err) // which fails the check: a fault that cannot happen shows nothing
+				t.Skip(err) // which fails the check: an untested fault proves nothing
 			}
 			one := &scene{T: t, World: s.World, kinds: s.kinds, receiver: s.receiver}
 			checks[name](one)
@@ -41,7 +41,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// well holds that everybody is up and can be reached.
+// well checks that every process runs and can be reached.
 func (s *scene) well() {
 	s.Helper()
 	for _, role := range []world.Role{world.Relay, world.Producer, world.Consumer, world.Receiver} {

@@ -52,7 +52,7 @@ func networkKinds() []Kind {
 	}
 }
 
-// path is what a proxy fault hits: one or several proxies that belong together.
+// path is the target of a proxy fault: one or several related proxies.
 type path struct {
 	name    string
 	proxies []string
@@ -77,7 +77,8 @@ func databasePaths(w *world.World) []path {
 	)
 }
 
-// relayPath is what is between one relay and the database. Producers share the pooler with the last relay.
+// relayPath is the path between one relay and the database. Producers share the pooler with the
+// last relay.
 func relayPath(w *world.World) []path {
 	var all []path
 	for _, p := range w.Relays() {
@@ -91,14 +92,14 @@ func relayPath(w *world.World) []path {
 	return all
 }
 
-// draw chooses a path that is a good one now.
+// draw selects a path that works now.
 func draw(w *world.World, random *rand.Rand, paths func(*world.World) []path) (path, error) {
 	return pick(random, slices.DeleteFunc(paths(w), func(p path) bool {
 		return slices.ContainsFunc(p.proxies, func(name string) bool { return w.Proxy(name).Behaviour() != proxy.Behaviour{} })
 	}))
 }
 
-// behave lets the proxies of a path misbehave.
+// behave changes the behavior of the proxies of a path.
 func behave(paths func(*world.World) []path, how func(*rand.Rand) (proxy.Behaviour, string),
 ) func(context.Context, *world.World, *rand.Rand) (*Running, error) {
 	return func(_ context.Context, w *world.World, random *rand.Rand) (*Running, error) {
@@ -133,7 +134,8 @@ func slice(random *rand.Rand) (proxy.Behaviour, string) {
 	return proxy.Behaviour{Slice: n}, fmt.Sprintf("%d bytes", n)
 }
 
-// cutAfter draws small and large numbers alike: what is in the middle there differs.
+// cutAfter draws a limit evenly over orders of magnitude, because small and large limits cut at
+// different points of the protocol.
 func cutAfter(random *rand.Rand) (proxy.Behaviour, string) {
 	n := int64(100) << random.IntN(12)
 	return proxy.Behaviour{CutAfter: n}, fmt.Sprintf("after %d bytes or more", n)

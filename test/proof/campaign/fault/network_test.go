@@ -41,7 +41,7 @@ func (s *scene) connectionsReset() {
 	s.exec(s.ProducerDSN(), "SELECT 1")
 }
 
-// answersDropped holds that a statement is executed, and its sender does not hear of it.
+// answersDropped checks that a statement is executed, but its response is lost.
 func (s *scene) answersDropped() {
 	conn, err := pgx.Connect(s.Context(), s.ProducerDSN())
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *scene) cutAfter() {
 	s.heal(r)
 }
 
-// brokerSilent holds that a connection stays open and says nothing, and goes on afterwards.
+// brokerSilent checks that a connection stays open without traffic, and works again afterwards.
 func (s *scene) brokerSilent() {
 	conn, err := net.Dial("tcp", s.Proxy(world.Redis).Address())
 	if err != nil {
@@ -128,12 +128,13 @@ func (s *scene) databaseSilent() {
 	s.exec(s.relayDSN("relay1"), "SELECT 1")
 }
 
-// relayDSN is the database as a relay reaches it.
+// relayDSN returns the address of the database as a relay reaches it.
 func (s *scene) relayDSN(relay string) string {
 	return "postgres://postgres@" + s.Proxy(s.RelayProxy(relay)).Address() + "/postrider?sslmode=disable"
 }
 
-// cutOff holds that a relay cannot be reached, that its connections stay open all the same, and that it is there again afterwards.
+// cutOff checks that a relay cannot be reached, that its connections stay open nevertheless, and
+// that it is reachable again afterwards.
 func (s *scene) cutOff() {
 	if err := s.RelaysReady(s.Context()); err != nil {
 		s.Fatal(err)
@@ -144,7 +145,8 @@ func (s *scene) cutOff() {
 	if s.Lives(ctx, s.Process("relay1")) == nil {
 		s.Error("the relay answers")
 	}
-	// What the proxy had in its hands still arrives; then nothing more, though a relay asks many times a second.
+	// What the proxy has already read still arrives; then nothing more, although a relay queries
+	// many times a second.
 	s.eventually("nothing arrives", func() bool {
 		before, _ := s.Proxy(s.RelayProxy("relay1")).Passed()
 		time.Sleep(500 * time.Millisecond)

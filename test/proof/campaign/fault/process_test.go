@@ -30,7 +30,7 @@ func (s *scene) pids() map[string]int {
 	return pids
 }
 
-// replaced holds that a process is gone, and another one takes its place.
+// replaced checks that a process is gone, and another one takes its place.
 func (s *scene) replaced(kind string) {
 	s.Helper()
 	before := s.pids()
@@ -45,7 +45,7 @@ func (s *scene) replaced(kind string) {
 	}
 }
 
-// held holds that a process stands still, and goes on.
+// held checks that a process is suspended, and resumes.
 func (s *scene) held(kind string) {
 	s.Helper()
 	before := s.pids()
@@ -73,7 +73,7 @@ func (s *scene) upgraded() {
 	}
 }
 
-// skewed holds that the relay itself believes in another time.
+// skewed checks that the relay's clock is wrong.
 func (s *scene) skewed() {
 	s.Helper()
 	r := s.begin("relay-clock", "")
@@ -84,7 +84,7 @@ func (s *scene) skewed() {
 	})
 }
 
-// limited holds that a relay runs with a limit, and without it afterwards.
+// limited checks that a relay runs with a limit, and without it afterwards.
 func (s *scene) limited() {
 	s.Helper()
 	has := func(relay string) bool {
@@ -104,7 +104,7 @@ func (s *scene) limited() {
 	}
 }
 
-// lastWords is the time of the last line in a relay's log.
+// lastWords returns the time of the last line in a relay's log.
 func (s *scene) lastWords(relay string) (at time.Time) {
 	f, err := os.Open(filepath.Join(s.Options.Dir, relay+".log"))
 	if err != nil {

@@ -77,8 +77,8 @@ func stopRelay(ctx context.Context, w *world.World, random *rand.Rand) (*Running
 	return &Running{Target: p.Name(), Detail: detail, Touches: []string{record.Relay}, Heal: func(context.Context) error { return p.Start() }}, nil
 }
 
-// stop gives a process as long as a service manager would, and returns what went wrong: a relay that cannot reach its database says so when it ends.
-// In any case it has ended.
+// stop stops a process with the timeout of a service manager, and returns what went wrong: a relay
+// that cannot reach its database reports so when it exits. The process has ended in any case.
 func stop(ctx context.Context, p *world.Process) (trouble string) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -88,7 +88,7 @@ func stop(ctx context.Context, p *world.Process) (trouble string) {
 	return ""
 }
 
-// upgrade goes from one build to the other, in whichever direction it is this time.
+// upgrade replaces one build by the other, in alternating directions.
 func upgrade(ctx context.Context, w *world.World, _ *rand.Rand) (*Running, error) {
 	next := w.Options.Postrider
 	if relays := w.Relays(); w.Options.Older != "" && relays[0].Path() == next {

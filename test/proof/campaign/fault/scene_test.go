@@ -27,7 +27,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
-// scene is a world with somebody in every role, to try faults on.
+// scene is a world with a process in every role, to try faults on.
 type scene struct {
 	*testing.T
 	*world.World
@@ -36,7 +36,7 @@ type scene struct {
 	receiver *receiver
 }
 
-// receiver stands for that of webhooks. It only notes what it is told.
+// receiver stands in for the webhook receiver. It only records its instructions.
 type receiver struct {
 	mu   sync.Mutex
 	told []string
@@ -54,7 +54,7 @@ func (r *receiver) control(_ http.ResponseWriter, request *http.Request) {
 	r.told = append(r.told, request.URL.Query().Get("answer")+" "+request.URL.Query().Get("share"))
 }
 
-// newScene starts a world. Where every change is checked it has only what starts quickly.
+// newScene starts a world. Outside the long tier it has only servers that start quickly.
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	ctx := t.Context()
@@ -92,7 +92,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// build makes the command from the sources, unless POSTRIDER_BIN names one.
+// build builds the command from source, unless POSTRIDER_BIN names a binary.
 func build(t *testing.T, target string) {
 	t.Helper()
 	ready := os.Getenv("POSTRIDER_BIN")
@@ -105,7 +105,8 @@ func build(t *testing.T, target string) {
 	}
 }
 
-// people puts somebody into every role: a receiver that notes what it is told, relays, and processes that only exist.
+// people starts a process for every role: a receiver that records its instructions, relays, and
+// processes that only exist.
 func (s *scene) people() {
 	s.Helper()
 	mux := http.NewServeMux()
@@ -130,7 +131,7 @@ func (s *scene) people() {
 	s.exec(s.AdminDSN(), "CREATE TABLE facts (name text)")
 }
 
-// stream is what the NATS servers have a leader for.
+// stream creates a stream, for which the NATS servers elect a leader.
 func (s *scene) stream() {
 	s.Helper()
 	if s.Broker(world.NATS) == "" || !need.IsLong() {
@@ -151,7 +152,7 @@ func (s *scene) stream() {
 	}
 }
 
-// begin lets a fault happen. With a target other seeds are tried until it is hit.
+// begin begins a fault. With a target it tries seeds until the target is hit.
 func (s *scene) begin(kind, target string) *fault.Running {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 3*time.Minute)
@@ -180,7 +181,7 @@ func (s *scene) heal(r *fault.Running) {
 	}
 }
 
-// exec runs a statement on a connection of its own, and fails the test when it cannot.
+// exec runs a statement on a separate connection, and fails the test on an error.
 func (s *scene) exec(dsn, sql string) {
 	s.Helper()
 	if err := s.try(dsn, sql, 30*time.Second); err != nil {
@@ -188,7 +189,7 @@ func (s *scene) exec(dsn, sql string) {
 	}
 }
 
-// try runs a statement within a time.
+// try runs a statement with a timeout.
 func (s *scene) try(dsn, sql string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(s.Context(), limit)
 	defer cancel()
@@ -201,7 +202,7 @@ func (s *scene) try(dsn, sql string, limit time.Duration) error {
 	return err
 }
 
-// ask returns the only value of a query on the primary.
+// ask returns the single value of a query on the primary.
 func (s *scene) ask(sql string) string {
 	s.Helper()
 	conn, err := s.Connect(s.Context())
@@ -223,7 +224,7 @@ func (s *scene) expect(sql, want string) {
 	}
 }
 
-// unanswered holds that a statement gets no answer within a second, and no error either.
+// unanswered checks that a statement gets neither a response nor an error within a second.
 func (s *scene) unanswered(dsn, sql string) {
 	s.Helper()
 	if err := s.try(dsn, sql, time.Second); !errors.Is(err, context.DeadlineExceeded) {
@@ -240,7 +241,7 @@ func (s *scene) eventually(what string, ok func() bool) {
 	}
 }
 
-// stopped reports whether a process is held by a signal.
+// stopped reports whether a process is suspended by a signal.
 func stopped(pid int) bool {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(text), ") ")

@@ -6,38 +6,39 @@ import (
 	"time"
 )
 
-// AtOnce is how many faults run at the same time at most.
+// AtOnce is the maximum number of concurrent faults.
 const AtOnce = 3
 
-// Plan is what a schedule is made of.
+// Plan is the input of a schedule.
 type Plan struct {
 	Seed   int64
 	Length time.Duration
 	Faults int
-	Kinds  []Kind  // those that are possible
-	Quiet  float64 // the part of the time without any fault; 0.2 is usual
+	Kinds  []Kind  // the possible ones
+	Quiet  float64 // share of the time without any fault; usually 0.2
 }
 
 // Planned is a fault of a schedule.
 type Planned struct {
 	Number int // from 1
 	Kind   Kind
-	At     time.Duration // after the begin
+	At     time.Duration // after the start of the run
 	For    time.Duration // from the end of Begin to Heal
-	Seed   uint64        // of what Begin draws
+	Seed   uint64        // for Begin
 }
 
-// Random is what Begin draws from.
+// Random returns the random source for Begin.
 func (p Planned) Random() *rand.Rand { return rand.New(rand.NewPCG(p.Seed, 0)) }
 
-// end is when it should be over.
+// end returns the planned end.
 func (p Planned) end() time.Duration { return p.At + p.For + p.Kind.Takes }
 
-// inRound is how many faults there are between two quiet times.
+// inRound is the number of faults between two quiet periods.
 const inRound = 8
 
-// Schedule draws faults for a plan. The same plan gives the same schedule. Every kind comes once before any comes twice; after that they come as
-// often as their weights say. There can be fewer than were asked for if they do not fit into the time.
+// Schedule draws faults for a plan. The same plan gives the same schedule. Every kind comes once
+// before any comes twice; after that they come in proportion to their weights. The schedule has
+// fewer faults than requested if they do not fit into the time.
 func Schedule(p Plan) []Planned {
 	if len(p.Kinds) == 0 || p.Faults <= 0 {
 		return nil
@@ -60,7 +61,8 @@ func Schedule(p Plan) []Planned {
 	return all
 }
 
-// fill places faults between two times. What does not fit goes back to the deck, and comes in a later round.
+// fill places faults between two times. Those that do not fit go back to the deck for a later
+// round.
 func fill(begin, end time.Duration, wanted int, deck *deck, random *rand.Rand) []Planned {
 	const kindsTried, placesTried = 40, 60
 	var placed []Planned
@@ -98,7 +100,8 @@ func between(random *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(random.Int64N(int64(high-low)))
 }
 
-// goesWith reports whether a fault can be added: nothing that it excludes runs at the same time, and not too many.
+// goesWith reports whether a fault can be added: no concurrent fault excludes it, and the limit is
+// not exceeded.
 func goesWith(f Planned, placed []Planned) bool {
 	var edges []time.Duration
 	for _, other := range placed {
@@ -110,7 +113,7 @@ func goesWith(f Planned, placed []Planned) bool {
 		}
 		edges = append(edges, max(f.At, other.At))
 	}
-	// The most at once are there when one of them begins.
+	// The maximum is reached when one of them begins.
 	for _, at := range edges {
 		n := 1
 		for _, other := range placed {
@@ -125,7 +128,7 @@ func goesWith(f Planned, placed []Planned) bool {
 	return true
 }
 
-// deck deals kinds: first each once, then as often as its weight says.
+// deck deals kinds: first each once, then according to their weights.
 type deck struct {
 	kinds  []Kind
 	random *rand.Rand
@@ -156,5 +159,5 @@ func (d *deck) draw() Kind {
 	return top
 }
 
-// put lays kinds on top of the deck.
+// put puts kinds on top of the deck.
 func (d *deck) put(kinds []Kind) { d.cards = append(slices.Clone(kinds), d.cards...) }

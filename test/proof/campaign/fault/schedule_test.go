@@ -13,7 +13,7 @@ func plan(seed int64) fault.Plan {
 	return fault.Plan{Seed: seed, Length: 10 * time.Minute, Faults: 60, Kinds: fault.Kinds(), Quiet: 0.2}
 }
 
-// key is what two equal schedules have in common: kinds hold functions, which cannot be compared.
+// key returns a comparable form of a schedule: kinds contain functions, which cannot be compared.
 func key(all []fault.Planned) []string {
 	var keys []string
 	for _, f := range all {
@@ -33,7 +33,7 @@ func TestScheduleRepeats(t *testing.T) {
 	}
 }
 
-// TestSchedule holds what is promised of every schedule, whatever its size.
+// TestSchedule checks the guarantees of every schedule, for many sizes.
 func TestSchedule(t *testing.T) {
 	for _, size := range []struct {
 		length time.Duration
@@ -93,7 +93,8 @@ func check(t *testing.T, p fault.Plan, all []fault.Planned) {
 	}
 }
 
-// TestExclusions holds that nothing disturbs a database that is being moved, and that exclusions are mutual.
+// TestExclusions checks that nothing disturbs a database that is being moved, and that exclusions
+// are mutual.
 func TestExclusions(t *testing.T) {
 	kinds := map[string]fault.Kind{}
 	for _, k := range fault.Kinds() {

@@ -12,12 +12,13 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
-// sqlKinds are what other users of the same database do to it.
+// sqlKinds are faults caused by other users of the same database.
 func sqlKinds() []Kind {
 	shares := []string{theDatabase}
 	return []Kind{
 		{
-			// What a commit waits for, the standby, is not waited for when its session is terminated: a failover could then lose it.
+			// When its session is terminated, a commit no longer waits for the standby: a failover
+			// could then lose it.
 			Name: "backend-terminate", Doc: "sessions are terminated again and again, at random", Weight: 8,
 			Shortest: 2 * time.Second, Longest: 8 * time.Second, Claims: []string{theDatabase}, Begin: terminate,
 		},
@@ -46,7 +47,7 @@ func sqlKinds() []Kind {
 
 var touchesDatabase = []string{record.Database}
 
-// terminate hits sessions of everybody but the harness, a few at a time.
+// terminate terminates sessions, except the harness's own, a few at a time.
 func terminate(ctx context.Context, w *world.World, random *rand.Rand) (*Running, error) {
 	conn, err := w.Connect(ctx)
 	if err != nil {
@@ -61,7 +62,7 @@ func terminate(ctx context.Context, w *world.World, random *rand.Rand) (*Running
 			_, err := conn.Exec(loop, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 				WHERE backend_type = 'client backend' AND application_name NOT IN ('admin', 'world', 'fault') AND random() < $1`, share)
 			if err != nil {
-				return // the server is gone, and with it all sessions
+				return // the server is down, and with it all sessions
 			}
 			select {
 			case <-loop.Done():
@@ -74,13 +75,14 @@ func terminate(ctx context.Context, w *world.World, random *rand.Rand) (*Running
 		Heal: func(context.Context) error {
 			cancel()
 			<-ended
-			_ = conn.Close(context.WithoutCancel(ctx)) // the server may have gone
+			_ = conn.Close(context.WithoutCancel(ctx)) // the server may be down
 			return nil
 		},
 	}, nil
 }
 
-// session runs statements on a connection that stays open until the fault is healed. That it is lost meanwhile heals it too.
+// session runs statements on a connection that stays open until the fault is healed or the
+// connection is lost.
 func session(ctx context.Context, w *world.World, statements ...string) (heal func(context.Context) error, err error) {
 	conn, err := w.Connect(ctx)
 	if err != nil {
@@ -119,7 +121,7 @@ func lockTable(ctx context.Context, w *world.World, random *rand.Rand) (*Running
 	return &Running{Target: table, Touches: touchesDatabase, Heal: heal}, nil
 }
 
-// drawTable draws a table of the schema that fits a condition.
+// drawTable draws a table of the schema that matches a condition.
 func drawTable(ctx context.Context, w *world.World, random *rand.Rand, condition string) (string, error) {
 	conn, err := w.Connect(ctx)
 	if err != nil {
@@ -144,7 +146,7 @@ func prepareTransaction(ctx context.Context, w *world.World, random *rand.Rand) 
 	if err != nil {
 		return nil, err
 	}
-	if err := heal(ctx); err != nil { // it needs no session any more
+	if err := heal(ctx); err != nil { // no session is needed any more
 		return nil, err
 	}
 	end := "ROLLBACK PREPARED '" + name + "'"
@@ -177,7 +179,8 @@ func vacuumFull(ctx context.Context, w *world.World, random *rand.Rand) (*Runnin
 	return &Running{Target: table, Touches: touchesDatabase, Heal: heal}, nil
 }
 
-// forgetStatistics leaves the counters of the database as a whole alone: the campaign itself reads those.
+// forgetStatistics does not reset the database-wide counters, because the campaign itself reads
+// those.
 func forgetStatistics(ctx context.Context, w *world.World, _ *rand.Rand) (*Running, error) {
 	heal, err := session(ctx, w, `DELETE FROM pg_statistic WHERE starelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'postrider'::regnamespace)`,
 		`SELECT pg_stat_reset_single_table_counters(oid) FROM pg_class WHERE relnamespace = 'postrider'::regnamespace AND relkind = 'r'`)

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// Check reads the files of a run and says what they prove. An error means that they cannot be judged at all.
+// Check checks the files of a run. An error means that they cannot be checked at all.
 func Check(dir string) (Verdict, error) {
 	r, err := record.Open(dir)
 	if err != nil {
@@ -21,7 +21,7 @@ func Check(dir string) (Verdict, error) {
 	return v, err
 }
 
-// CheckReader is Check for files that were opened already.
+// CheckReader is like Check, for open files.
 func CheckReader(r *record.Reader) (Verdict, error) {
 	v := Verdict{Run: r.Run.ID, Interrupted: r.Run.End.IsZero()}
 	changed, err := r.Verify()
@@ -60,7 +60,7 @@ func CheckReader(r *record.Reader) (Verdict, error) {
 	return v, nil
 }
 
-// checkMessages finds I1 to I7 and I11.
+// checkMessages checks I1 to I7 and I11.
 func (v *Verdict) checkMessages(r *record.Reader, f *faults) error {
 	l, whole, err := readLedger(r)
 	if err != nil {

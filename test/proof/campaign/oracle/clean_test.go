@@ -51,7 +51,7 @@ func TestVerdictIsKeptBesideTheFiles(t *testing.T) {
 	}
 }
 
-// What was not written down was not checked, whatever else is fine.
+// Data that were not recorded are "not checked", even if everything else is fine.
 func TestMissingFilesAreNotChecked(t *testing.T) {
 	messages := []string{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I11"}
 	for _, c := range []struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// checkConservation holds the product's own counts against the ledger (I11): what is there is what was inserted, and whoever discarded something
-// is on record.
+// checkConservation compares the product's own counts with the ledger (I11): they must match what
+// was committed, and every discarded message must have an actor.
 func checkConservation(r *record.Reader, l *ledger, found remains) Finding {
 	const id, name, budget = "I11", "pending + sent + parked + discarded = inserted", "0 differences"
 	if len(r.Run.Tallies) == 0 {
@@ -33,13 +33,13 @@ func checkConservation(r *record.Reader, l *ledger, found remains) Finding {
 		}
 	}
 	discarded := int64(0)
-	for _, letter := range slices.SortedFunc(maps.Values(l.dead), byID) {
-		if letter.State != record.StateDiscarded {
+	for _, m := range slices.SortedFunc(maps.Values(l.dead), byID) {
+		if m.State != record.StateDiscarded {
 			continue
 		}
 		discarded++
-		if letter.Actor == "" {
-			against.add("%s was discarded, and nobody knows by whom", letter.ID)
+		if m.Actor == "" {
+			against.add("%s was discarded, and nobody knows by whom", m.ID)
 		}
 	}
 	reason := ""
@@ -52,7 +52,7 @@ func checkConservation(r *record.Reader, l *ledger, found remains) Finding {
 	return against.judge(id, name, budget, note).unless(reason)
 }
 
-func byID(a, b *letter) int {
+func byID(a, b *undelivered) int {
 	if a.ID < b.ID {
 		return -1
 	}

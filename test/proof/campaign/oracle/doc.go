@@ -1,8 +1,9 @@
-// Package oracle says what the files of a run of the fault campaign prove: whether anything was lost, made up, out of order, done twice or
-// changed, and whether the world recovered.
+// Package oracle checks the files of a run of the fault campaign: whether any message was lost,
+// invented, reordered, processed twice or changed, and whether the system recovered.
 //
-// Numbers of messages are dense for each destination and key. So a loss is a gap, a reorder is a step back, a duplicate is a number that
-// was there already, and one bit a message is enough to find them, in one pass over each file.
+// Message numbers are dense for each destination and key. Therefore a loss is a gap, a reorder is a
+// smaller number after a larger one, and a duplicate is a number seen before. One bit per message is
+// enough to find them in one pass over each file.
 //
-// What the files hold no data for is "not checked", never "ok".
+// A check without data in the files is "not checked", never "ok".
 package oracle

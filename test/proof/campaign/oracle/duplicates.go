@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// judgeDuplicates looks at what arrived again (I6): a fault has to explain each, and all together have to be few.
+// judgeDuplicates checks duplicates (I6): a fault must explain each, and their total must be small.
 func (v *Verdict) judgeDuplicates(all []*arrivals) Finding {
 	var unexplained evidence
 	var latest time.Duration

@@ -8,18 +8,18 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// consumed is what one consumer did of one key.
+// consumed is what one consumer did for one key.
 type consumed struct {
 	done  bits
 	order order
 }
 
-// deeds is what all consumers did, held against the ledger.
+// deeds compares what all consumers did with the ledger.
 type deeds struct {
 	effects   int64
 	truncated bool
-	consumers map[string][]string // of each destination; the place of a name is the consumer's number
-	owed      map[string][]string // those who have to do everything that came
+	consumers map[string][]string // of each destination; the index of a name is the consumer's number
+	owed      map[string][]string // consumers that must process everything received
 
 	phantom  evidence // I2
 	inverted evidence // I4
@@ -47,7 +47,7 @@ func readEffects(r *record.Reader, l *ledger) (*deeds, error) {
 		d.effects++
 		d.take(e, l)
 	}
-	if d.owed == nil { // nobody said who they are: those who were seen
+	if d.owed == nil { // not recorded: use those that were seen
 		d.owed = d.consumers
 	}
 	return d, nil

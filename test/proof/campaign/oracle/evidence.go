@@ -4,7 +4,7 @@ import "fmt"
 
 const mostExamples = 20
 
-// evidence counts what speaks against an invariant and keeps the first few of it.
+// evidence counts violations of an invariant and keeps the first few as examples.
 type evidence struct {
 	count    int64
 	examples []string
@@ -31,7 +31,7 @@ func (e *evidence) merge(other evidence) {
 	e.examples = e.examples[:min(len(e.examples), mostExamples)]
 }
 
-// judge is OK if nothing speaks against the invariant.
+// judge returns OK if there is no violation.
 func (e *evidence) judge(id, name, budget, note string) Finding {
 	f := Finding{ID: id, Name: name, State: OK, Figure: float64(e.count), Budget: budget, Note: note, Examples: e.examples}
 	if e.count > 0 {
@@ -40,7 +40,8 @@ func (e *evidence) judge(id, name, budget, note string) Finding {
 	return f
 }
 
-// unless turns what would be OK into "not checked" where there is a reason to. What is broken stays broken: missing data does not mend it.
+// unless turns OK into "not checked" if there is a reason. A broken invariant stays broken: missing
+// data does not repair it.
 func (f Finding) unless(reason string) Finding {
 	if reason != "" && f.State == OK {
 		f.State, f.Note = NotChecked, join(reason, f.Note)

@@ -10,30 +10,31 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// reach is how long after its heal a fault may still show at brokers.
+// reach is how long after its heal a fault may still have effects at brokers.
 const reach = 30 * time.Second
 
 // span is a fault from its begin to its heal.
 type span struct {
-	record.Event           // with which it began
+	record.Event           // of its begin
 	heal         time.Time // zero: never
-	recovered    time.Time // zero: nobody said so
+	recovered    time.Time // zero: not recorded
 }
 
-// hinders reports whether messages may have to wait for this fault.
+// hinders reports whether this fault may delay messages.
 func (s *span) hinders() bool {
 	return slices.ContainsFunc(s.Touches, func(t string) bool { return t != record.Producer && t != record.Consumer })
 }
 
-// covers reports whether the fault was running at a time, or had been healed less than the given time before.
+// covers reports whether the fault was active at a time, or was healed less than the given duration
+// before.
 func (s *span) covers(at time.Time, after time.Duration) bool {
 	return !at.Before(s.At) && (s.heal.IsZero() || at.Sub(s.heal) < after)
 }
 
-// faults are those of a run in the order in which they began.
+// faults are the faults of a run, in order of their begin.
 type faults struct {
 	spans []*span
-	reach []time.Time // until when any of the spans up to this one covers: tells where to stop looking back
+	reach []time.Time // until when any span up to this one covers: ends the search backwards
 }
 
 func readFaults(r *record.Reader) (*faults, error) {
@@ -74,7 +75,8 @@ func readFaults(r *record.Reader) (*faults, error) {
 	return f, nil
 }
 
-// near calls a function with the faults that cover a time, the one that began last first, until it returns false.
+// near calls a function with the faults that cover a time, the latest first, until it returns
+// false.
 func (f *faults) near(at time.Time, after time.Duration, each func(*span) bool) {
 	first := sort.Search(len(f.spans), func(i int) bool { return f.spans[i].At.After(at) })
 	for i := first - 1; i >= 0 && f.reach[i].After(at); i-- {
@@ -84,7 +86,7 @@ func (f *faults) near(at time.Time, after time.Duration, each func(*span) bool) 
 	}
 }
 
-// find returns the fault that covers a time, passes a test and began last; nil if there is none.
+// find returns the latest fault that covers a time and passes a test, or nil.
 func (f *faults) find(at time.Time, after time.Duration, test func(*span) bool) (found *span) {
 	f.near(at, after, func(s *span) bool {
 		if test(s) {
@@ -95,13 +97,13 @@ func (f *faults) find(at time.Time, after time.Duration, test func(*span) bool) 
 	return found
 }
 
-// explains returns the fault that explains a duplicate at a destination: one that touches it, the database or a relay, unless relays
-// stopped as they should.
+// explains returns the fault that explains a duplicate at a destination: one that touches it, the
+// database or a relay, unless relays stopped cleanly.
 func (f *faults) explains(at time.Time, destination string) *span {
 	return f.find(at, reach, func(s *span) bool { return !s.Clean && s.Touch(record.Database, record.Relay, destination) })
 }
 
-// zombie returns the fault after which a relay may have woken up that had been replaced.
+// zombie returns the fault after which a replaced relay may have resumed.
 func (f *faults) zombie(at time.Time) *span {
 	return f.find(at, reach, func(s *span) bool { return s.Zombie })
 }
@@ -114,7 +116,7 @@ func (f *faults) kinds() map[string]int {
 	return kinds
 }
 
-// stopped says which clean stop a duplicate came with that nothing explains.
+// stopped returns the clean stop during which an unexplained duplicate arrived.
 func (f *faults) stopped(at time.Time) string {
 	if s := f.find(at, reach, func(s *span) bool { return s.Clean }); s != nil {
 		return ", near a clean stop: " + s.Kind + " of " + s.Target

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// history is a run that was made up: all records of its files, to be changed before they are written.
+// history is a synthetic run: all records of its files, which tests change before they are written.
 type history struct {
 	run        record.Run
 	timeline   []record.Event
@@ -21,14 +21,14 @@ type history struct {
 	dead       []record.Dead
 	operations []record.Operation
 	leases     []record.Lease
-	without    []string // files that are not written
+	without    []string // files to leave out
 }
 
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 const minutes = 10
 
-// quiet is a time at which no fault of a clean history is near.
+// quiet is a time without a fault in a clean history.
 var quiet = begin.Add(50 * time.Second)
 
 // The faults of a clean history: one every 100 s, 10 s long.
@@ -42,8 +42,8 @@ var clean = []record.Event{
 
 func faultBegin(i int) time.Time { return begin.Add(time.Duration(i+1) * 100 * time.Second) }
 
-// newHistory makes up a run in which nothing went wrong that may not: messages of all keys come to their destination in order, some again
-// after a kill of a relay, and every consumer does them once.
+// newHistory returns a run in which nothing forbidden happened: messages of all keys reach their
+// destination in order, some again after a relay is killed, and every consumer processes them once.
 func newHistory(seed uint64, messages int) *history {
 	random := rand.New(rand.NewPCG(seed, 0))
 	h := &history{receipts: map[string][]record.Receipt{}}
@@ -70,7 +70,7 @@ func newHistory(seed uint64, messages int) *history {
 func (h *history) deliver(random *rand.Rand, messages int) {
 	destinations := []string{"http", "kafka", "nats"}
 	seqs := map[string]int64{}
-	again := map[string][]record.Receipt{} // what a relay has sent and not settled
+	again := map[string][]record.Receipt{} // sent by a relay, but not settled
 	killed := faultBegin(0)
 	for n := range messages {
 		at := begin.Add(time.Second + time.Duration(n)*(minutes-2)*time.Minute/time.Duration(messages))
@@ -112,7 +112,7 @@ func (h *history) deliver(random *rand.Rand, messages int) {
 	}
 }
 
-// arrive appends a receipt at the end of a partition of its destination.
+// arrive appends a receipt to a partition of its destination.
 func (h *history) arrive(r record.Receipt) {
 	all := h.receipts[r.Destination]
 	r.Partition = int(r.Key[1]) % 3
@@ -188,7 +188,7 @@ func all[T any](must func(error), without []string, name string, records []T, wr
 	}
 }
 
-// check writes the history and returns what the oracle says.
+// check writes the history and returns the oracle's verdict.
 func (h *history) check(t testing.TB) Verdict {
 	t.Helper()
 	v, err := Check(h.write(t))

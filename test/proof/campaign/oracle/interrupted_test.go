@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A run that did not come to its end did not wait for everything to arrive, so nothing is said of what is missing. Order and bytes still count.
+// An interrupted run did not wait for everything to arrive, so missing messages are not reported.
+// Order and content still are.
 func TestInterruptedRun(t *testing.T) {
 	h := newHistory(5, 1000)
 	h.run.End, h.run.Healed = time.Time{}, time.Time{}
@@ -24,7 +25,7 @@ func TestInterruptedRun(t *testing.T) {
 	}
 }
 
-// Only the faults and samples are there: the process was killed long before the ledger was read.
+// Only the faults and samples exist: the process was killed long before the ledger was written.
 func TestRunThatWasKilled(t *testing.T) {
 	h := newHistory(5, 1000)
 	dir := h.write(t)
@@ -48,7 +49,7 @@ func TestRunThatWasKilled(t *testing.T) {
 	}
 }
 
-// What was changed after the run is told, and what cannot be judged is an error.
+// Files that were changed after the run cause a warning, and files that cannot be checked an error.
 func TestFilesThatAreNotAsTheyWere(t *testing.T) {
 	dir := newHistory(5, 500).write(t)
 	if err := os.Truncate(filepath.Join(dir, "intents.gz"), 3000); err != nil {
@@ -85,7 +86,7 @@ func TestFilesThatAreNotAsTheyWere(t *testing.T) {
 	}
 }
 
-// The ledger may come in any order: what counts are the numbers.
+// The ledger may be in any order: only the numbers matter.
 func TestLedgerInAnyOrder(t *testing.T) {
 	h := newHistory(5, 1000)
 	slices.Reverse(h.intents)
@@ -94,7 +95,7 @@ func TestLedgerInAnyOrder(t *testing.T) {
 	}
 }
 
-// A message under a position that had another one casts doubt on the broker, or on the collector.
+// A different message at a known position casts doubt on the broker, or on the collector.
 func TestPositionsThatAreUsedAgain(t *testing.T) {
 	h := newHistory(5, 1000)
 	all := h.receipts["nats"]

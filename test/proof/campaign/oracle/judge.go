@@ -8,7 +8,8 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// judgeMessages puts together what all passes have found. A reason says why nothing can be said of messages at all.
+// judgeMessages combines the results of all passes. A non-empty reason makes all invariants about
+// messages "not checked".
 func (v *Verdict) judgeMessages(r *record.Reader, l *ledger, reason string, all []*arrivals, d *deeds, o calls) {
 	found := sweep(l, d)
 	v.Counts.Events, v.Counts.Poison, v.Counts.Keys = l.events, l.poison, l.keys
@@ -67,9 +68,9 @@ func judgePhantoms(l *ledger, all []*arrivals, d *deeds) Finding {
 		found.merge(a.phantom)
 	}
 	found.merge(d.phantom)
-	for _, letter := range slices.SortedFunc(maps.Values(l.dead), byID) {
-		if !letter.known {
-			found.add("%s is %s and was never committed", letter.ID, letter.State)
+	for _, m := range slices.SortedFunc(maps.Values(l.dead), byID) {
+		if !m.known {
+			found.add("%s is %s and was never committed", m.ID, m.State)
 		}
 	}
 	return found.judge("I2", "phantoms", "0", "")

@@ -7,7 +7,8 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// keptLeases is how many of the last rows of a shard are remembered: rows that a crash has undone are recent ones.
+// keptLeases is how many of the last rows of a shard are kept: rows that a crash has undone are
+// recent ones.
 const keptLeases = 4096
 
 type shard struct {
@@ -15,8 +16,8 @@ type shard struct {
 	number int
 }
 
-// checkLeases goes through the relays' ledger (I8): a row has one holder, and the next row has another only when the lease was released or
-// had run out.
+// checkLeases checks the relays' ledger (I8): a row has one owner, and the next row has another
+// only if the lease was released or had expired.
 func checkLeases(r *record.Reader, f *faults) (Finding, error) {
 	const id, name, budget = "I8", "two holders of one lease", "0"
 	if !r.Has("leases") {
@@ -63,7 +64,8 @@ func checkLeases(r *record.Reader, f *faults) (Finding, error) {
 	return found.judge(id, name, budget, note), nil
 }
 
-// lostRows reports whether the database was hit between two versions of a row. Relays do not wait for the disk: a crash undoes their last rows.
+// lostRows reports whether a database fault happened between two versions of a row. Relays do not
+// wait for the disk, so a crash undoes their last rows.
 func lostRows(f *faults, old, row record.Lease) bool {
 	for _, s := range f.spans {
 		if s.Touch(record.Database) && !s.At.After(row.At) && (s.heal.IsZero() || !s.heal.Add(reach).Before(old.At)) {

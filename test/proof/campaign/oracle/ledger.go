@@ -11,23 +11,23 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// ledger is what was committed: the truth that everything else is held against.
+// ledger is what was committed: the truth that everything else is compared with.
 type ledger struct {
 	seed         maphash.Seed
 	destinations map[string]map[string]*key
 	events       int64
 	poison       int64
 	keys         int
-	dead         map[string]*letter
+	dead         map[string]*undelivered
 }
 
-// key is all messages of one destination and key. Message n has place n-1.
+// key has all messages of one destination and key. Message n has index n-1.
 type key struct {
 	ids, sums []uint64
 	poison    bits
-	dead      bits             // what the product has given up: dead or discarded
-	late      map[int64]intent // read before those before them
-	byID      map[uint64]int64 // numbers of the messages that do not hold theirs
+	dead      bits             // given up by the product: dead or discarded
+	late      map[int64]intent // read before earlier ones
+	byID      map[uint64]int64 // numbers of messages that do not contain their number
 
 	received bits
 	order    order // of first receipts
@@ -40,15 +40,16 @@ type intent struct {
 	poison, dead, unnumbered bool
 }
 
-// letter is a message that was not delivered, and whether the ledger has it.
-type letter struct {
+// undelivered is a message that was not delivered, and whether the ledger has it.
+type undelivered struct {
 	record.Dead
 	known bool
 }
 
-// readLedger reads what was committed, and before that what was not delivered. Whole is false if the ledger was cut short.
+// readLedger reads the undelivered messages, and then what was committed. Whole is false if the
+// ledger was cut short.
 func readLedger(r *record.Reader) (l *ledger, whole bool, err error) {
-	l = &ledger{seed: maphash.MakeSeed(), destinations: map[string]map[string]*key{}, dead: map[string]*letter{}}
+	l = &ledger{seed: maphash.MakeSeed(), destinations: map[string]map[string]*key{}, dead: map[string]*undelivered{}}
 	for d, err := range r.Dead() {
 		if errors.Is(err, record.ErrTruncated) {
 			break
@@ -56,7 +57,7 @@ func readLedger(r *record.Reader) (l *ledger, whole bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		l.dead[d.ID] = &letter{Dead: d}
+		l.dead[d.ID] = &undelivered{Dead: d}
 	}
 	whole = true
 	for i, err := range r.Intents() {
@@ -90,9 +91,9 @@ func (l *ledger) add(i record.Intent) error {
 		l.keys++
 	}
 	entry := intent{id: l.hash(i.ID), sum: i.Sum, poison: i.Poison, unnumbered: i.Unnumbered}
-	if letter := l.dead[i.ID]; letter != nil {
-		letter.known = true
-		entry.dead = letter.State == record.StateDead || letter.State == record.StateDiscarded
+	if u := l.dead[i.ID]; u != nil {
+		u.known = true
+		entry.dead = u.State == record.StateDead || u.State == record.StateDiscarded
 	}
 	l.events++
 	if i.Poison {
@@ -129,7 +130,7 @@ func (k *key) append(i intent) {
 	}
 }
 
-// dense makes sure that numbers have no gaps, without which a gap among receipts would mean nothing.
+// dense checks that numbers have no gaps; otherwise a gap among receipts would mean nothing.
 func (l *ledger) dense() error {
 	for name, k := range l.each() {
 		if len(k.late) > 0 {
@@ -146,7 +147,7 @@ type keyName struct{ destination, key string }
 
 func (n keyName) String() string { return n.destination + " " + n.key }
 
-// each yields all keys in the order of their names.
+// each yields all keys, sorted by name.
 func (l *ledger) each() iter.Seq2[keyName, *key] {
 	return func(yield func(keyName, *key) bool) {
 		for _, destination := range slices.Sorted(maps.Keys(l.destinations)) {
@@ -160,8 +161,9 @@ func (l *ledger) each() iter.Seq2[keyName, *key] {
 	}
 }
 
-// find returns the key and the number of a message, or nil if nothing of it was committed: also if its number was, with another ID. That
-// one's transaction was rolled back, and the number drawn again.
+// find returns the key and the number of a message, or nil if it was not committed, even if another
+// ID was committed with its number: then the transaction was rolled back, and the number assigned
+// again.
 func (l *ledger) find(m record.Message) (*key, int64) {
 	k := l.destinations[m.Destination][m.Key]
 	if k == nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// The budget of I9: so long after a heal nothing may wait any more, or the oldest message must have waited less than fresh.
+// The budget of I9: this long after a heal nothing may be pending, or the oldest message must be
+// younger than fresh.
 const (
 	longestRecovery = 60 * time.Second
 	fresh           = 2 * time.Second
@@ -35,11 +36,11 @@ func healthy(s record.Sample) bool {
 	return s.Backlog != nil && (s.Backlog.Messages == 0 || s.Backlog.OldestSeconds < fresh.Seconds())
 }
 
-// checkRecovery looks how soon after each heal, and after the last one, nothing had to wait (I9).
+// checkRecovery checks how soon after each heal, and after the last one, nothing was pending (I9).
 func checkRecovery(run record.Run, f *faults, samples []record.Sample) (Finding, []Recovery) {
 	const id, name = "I9", "recovery after a heal (longest, s)"
 	budget := fmt.Sprintf("≤ %v", longestRecovery.Seconds())
-	var known []time.Time // when it was seen that nothing waits
+	var known []time.Time // times at which nothing was pending
 	asked := 0
 	for _, s := range samples {
 		if s.Backlog != nil {
@@ -82,7 +83,8 @@ func checkRecovery(run record.Run, f *faults, samples []record.Sample) (Finding,
 	return finding, recoveries
 }
 
-// checkEnd looks whether everything was delivered after the last heal of the run. It returns why that could not be seen.
+// checkEnd checks whether everything was delivered after the last heal of the run. It returns the
+// reason if that was not observed.
 func checkEnd(run record.Run, known []time.Time, found *evidence, longest *time.Duration) (reason string) {
 	if run.Healed.IsZero() {
 		return "the run has no moment at which all faults were healed"
@@ -100,7 +102,7 @@ func checkEnd(run record.Run, known []time.Time, found *evidence, longest *time.
 	return ""
 }
 
-// longestGap is the longest time without any fault that hinders, between two times.
+// longestGap returns the longest period between two times without any fault that hinders.
 func (f *faults) longestGap(from, to time.Time) (longest time.Duration) {
 	free := from
 	for _, s := range f.spans {

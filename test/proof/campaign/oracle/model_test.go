@@ -11,7 +11,8 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// model is what can be said about a history with plain maps and no thought of memory.
+// model has the same results as the oracle, computed with plain maps and without concern for
+// memory.
 type model struct{ lost, phantom, inverted, zombies, effectsInverted, double, undone, duplicates, unexplained, changed, rereads int64 }
 
 func (h *history) model() (m model) {
@@ -108,7 +109,8 @@ func (h *history) model() (m model) {
 	return m
 }
 
-// near reports whether a fault that passes a test was running at a time, or was healed less than 30 s before.
+// near reports whether a fault that passes a test was active at a time, or was healed less than 30
+// s before.
 func (h *history) near(at time.Time, test func(record.Event) bool) bool {
 	for _, b := range h.timeline {
 		if b.Phase != record.Begin || !test(b) || at.Before(b.At) {
@@ -146,7 +148,7 @@ func (h *history) spoil(random *rand.Rand) {
 		case 5:
 			receipts[i].Seq++
 		case 6:
-			h.receipts[destination] = slices.Insert(receipts, i, receipts[min(i, j):i]...) // read again, or a step back
+			h.receipts[destination] = slices.Insert(receipts, i, receipts[min(i, j):i]...) // read again, or out of order
 		case 7:
 			h.effects = slices.Delete(h.effects, e, e+1)
 		case 8:
@@ -161,7 +163,7 @@ func (h *history) spoil(random *rand.Rand) {
 	}
 }
 
-// The bitmaps and the plain maps come to the same figures, whatever is done to a history.
+// The bitmaps and the plain maps give the same results, however a history is changed.
 func TestOracleAgreesWithPlainMaps(t *testing.T) {
 	seen := model{}
 	seeds := uint64(60)
@@ -210,7 +212,7 @@ func (m *model) add(o model) {
 	}
 }
 
-// inversions are those of first receipts alone; the finding has overlaps of duplicates too.
+// inversions are those of first receipts alone; the finding includes overlaps of duplicates.
 func inversions(t *testing.T, dir string) (inverted, zombies int64) {
 	r, err := record.Open(dir)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// calls is what has become of operations that had to take effect once.
+// calls checks the operations that had to take effect exactly once.
 type calls struct {
 	count  int64
 	lost   evidence // I1

@@ -2,10 +2,11 @@ package oracle
 
 import "time"
 
-// order is how far the first receipts (or effects) of a key have come.
+// order tracks the highest first receipt (or effect) of a key.
 type order struct{ max int64 }
 
-// first takes a number that is seen for the first time, and reports whether a higher one was there before.
+// first processes a number that is seen for the first time, and reports whether a higher one came
+// before.
 func (o *order) first(seq int64) (inverted bool) {
 	if seq < o.max {
 		return true
@@ -14,18 +15,20 @@ func (o *order) first(seq int64) (inverted bool) {
 	return false
 }
 
-// fewOverlaps is what the remains of a broken connection can look like: bytes that the broker reads after their sender has sent them again.
+// fewOverlaps bounds the effect of a broken connection: bytes that the broker reads after their
+// sender has sent them again.
 const fewOverlaps = 16
 
-// replay follows duplicates of a key. After a crash messages are sent again from some place on, and new ones follow when that is done. If new
-// ones come before, and then the old ones go on, two relays send at once. Neither need cause an inversion of first receipts.
+// replay tracks the duplicates of a key. After a crash messages are sent again from some position
+// on, and new ones follow. If new messages come first, and then the old ones continue, two relays
+// send concurrently. Neither necessarily causes an inversion of first receipts.
 type replay struct {
-	low      int64 // the last one that was sent again; 0: none is
-	advanced bool  // a new one came meanwhile
+	low      int64 // the last one that was sent again; 0: none
+	advanced bool  // a new one came since
 	overlap  overlap
 }
 
-// overlap is how often an old row of duplicates went on after a new message.
+// overlap counts how often an old series of duplicates continued after a new message.
 type overlap struct {
 	count int
 	at    time.Time // the last time
@@ -37,7 +40,7 @@ func (r *replay) first() {
 	}
 }
 
-// again takes a duplicate. It returns the overlap that has come to its end with it, which usually has a count of 0.
+// again processes a duplicate. It returns the overlap that ends with it, whose count is usually 0.
 func (r *replay) again(seq, highest int64, at time.Time) (ended overlap) {
 	if r.low == 0 || seq <= r.low {
 		ended = r.overlap

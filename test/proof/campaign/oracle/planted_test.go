@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// planted is one thing that went wrong in an otherwise clean history.
+// planted is one violation in an otherwise clean history.
 type planted struct {
 	name   string
 	plant  func(*history)
@@ -24,7 +24,7 @@ var plants = []planted{
 	{"the last of a key lost", func(h *history) {
 		last := h.lastOf("kafka", "k1")
 		h.receipts["kafka"] = slices.DeleteFunc(h.receipts["kafka"], func(r record.Receipt) bool { return r.ID == last.ID })
-		// The product knows it too, so that its counts are right.
+		// The product reports it too, so that its counts are right.
 		tally := h.run.Tallies["kafka"]
 		tally.Sent, tally.Pending = tally.Sent-1, 1
 		h.run.Tallies["kafka"] = tally
@@ -53,7 +53,7 @@ var plants = []planted{
 		h.effects = append(h.effects, record.Effect{
 			Message: record.Message{Destination: "nats", Key: "k1", Seq: 3, ID: "x"}, N: 1 << 40, Consumer: "billing"})
 	}, "I2", 1, "was done by billing"},
-	{"a letter of nothing", func(h *history) {
+	{"a dead letter without an intent", func(h *history) {
 		h.dead = append(h.dead, record.Dead{ID: "x", State: record.StateDead})
 	}, "I2", 1, "x is dead"},
 	{"an inversion", func(h *history) { h.swap("nats", "k2") }, "I3", 1, "nats k2"},
@@ -87,7 +87,7 @@ var plants = []planted{
 		row := h.leases[300]
 		row.Member, row.At = "c", row.At.Add(time.Millisecond)
 		h.leases = slices.Insert(h.leases, 301, row)
-		for i := range h.leases[302:] { // and it goes on
+		for i := range h.leases[302:] { // and it continues
 			h.leases[302+i].Member = "c"
 		}
 	}, "I8", -1, "row 300: b wrote it"},
@@ -133,7 +133,7 @@ var plants = []planted{
 	{"a leak of memory", func(h *history) { h.grow(func(p *record.Process, n int) { p.RSS += int64(n) << 20 }) }, "I12", 1, "bytes of memory grew"},
 }
 
-// Every invariant finds what breaks it, under its own name, and no other is broken by it.
+// Every invariant detects its violation, and no other invariant is reported as broken.
 func TestPlantedViolationsAreFound(t *testing.T) {
 	found := map[string]bool{}
 	for _, p := range plants {
@@ -170,10 +170,11 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 	}
 }
 
-// allowedBeside: what was lost although the product says that it was sent is wrong in its counts too.
+// allowedBeside reports that a message lost although the product reports it as sent also makes its
+// counts wrong.
 func allowedBeside(p planted, f Finding) bool { return p.id == "I1" && f.ID == "I11" }
 
-// Faults explain what they may.
+// Faults explain what they may cause.
 func TestWhatFaultsExplain(t *testing.T) {
 	for name, plant := range map[string]func(*history){
 		"duplicate after a kill":             func(h *history) { h.again("nats", faultBegin(0).Add(39*time.Second)) },

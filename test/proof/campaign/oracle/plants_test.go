@@ -7,7 +7,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// lastOf is the last message of a key that is no poison.
+// lastOf returns the last message of a key that is not poison.
 func (h *history) lastOf(destination, key string) record.Message {
 	for _, i := range slices.Backward(h.intents) {
 		if i.Destination == destination && i.Key == key && !i.Poison {
@@ -17,14 +17,14 @@ func (h *history) lastOf(destination, key string) record.Message {
 	panic("none")
 }
 
-// again lets an early message of a destination come once more.
+// again delivers an early message of a destination again.
 func (h *history) again(destination string, at time.Time) {
 	r := h.receipts[destination][10]
 	r.At = at
 	h.arrive(r)
 }
 
-// swap lets two neighbours of a key come in the wrong order, in quiet times.
+// swap delivers two adjacent messages of a key in the wrong order, during a quiet time.
 func (h *history) swap(destination, key string) { h.swapFrom(destination, key, 10) }
 
 func (h *history) swapFrom(destination, key string, from int) {
@@ -39,7 +39,8 @@ func (h *history) swapFrom(destination, key string, from int) {
 	a.Message, b.Message, a.Sum, b.Sum = b.Message, a.Message, b.Sum, a.Sum
 }
 
-// sendBoth lets two relays send a key at once, near a fault: the second begins some messages back, and both go on in turn.
+// sendBoth has two relays send a key concurrently, near a fault: the second starts some messages
+// back, and both continue in turn.
 func (h *history) sendBoth(destination, key string, turns int) {
 	var all []record.Receipt
 	seen := map[string]bool{}
@@ -61,12 +62,13 @@ func (h *history) sendBoth(destination, key string, turns int) {
 	}
 }
 
-// forget removes the recovery of a fault from the timeline, so that it is looked for among the samples.
+// forget removes the recovery of a fault from the timeline, so that the oracle looks for it in the
+// samples.
 func (h *history) forget(fault int) {
 	h.timeline = slices.DeleteFunc(h.timeline, func(e record.Event) bool { return e.Fault == fault && e.Phase == record.Recovered })
 }
 
-// wait lets messages wait from one time to another.
+// wait makes messages pending from one time to another.
 func (h *history) wait(from, to time.Time) {
 	for i, s := range h.samples {
 		if !s.At.Before(from) && s.At.Before(to) {
@@ -75,7 +77,7 @@ func (h *history) wait(from, to time.Time) {
 	}
 }
 
-// grow lets something grow by one with each sample.
+// grow increases a value by one with each sample.
 func (h *history) grow(what func(p *record.Process, n int)) {
 	for n := range h.samples {
 		for i := range h.samples[n].Processes {

@@ -9,9 +9,10 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// The budget of I12. Processes are killed and come back, so a role is compared with itself: the second half with the first, after a while to
-// warm up. What leaks grows in its lowest figure, its median and its highest. Connections, and those who serve them, do one or two of these
-// without a leak: a fault has many of them for a moment, and pools stay as full as the work needs for a while.
+// The budget of I12. Processes are killed and restarted, so each role is compared with itself: the
+// second half with the first, after a warm-up. A leak increases the minimum, the median and the
+// maximum. Without a leak, connections and the goroutines that serve them may increase one or two
+// of these: a fault opens many for a moment, and pools stay as large as recent work required.
 const (
 	growth        = 0.05
 	warmUp        = 0.1
@@ -21,7 +22,7 @@ const (
 // resource is something that may leak.
 type resource struct {
 	name      string
-	allowance int64 // beyond growth: what is noise in a small process
+	allowance int64 // in addition to growth: noise in a small process
 	of        func(record.Process) int64
 }
 
@@ -35,7 +36,7 @@ func (r resource) grew(a, b int64) bool {
 	return float64(b) > float64(a)*(1+growth)+float64(r.allowance)
 }
 
-// checkProcesses looks for what grows (I12).
+// checkProcesses looks for leaks (I12).
 func checkProcesses(samples []record.Sample) Finding {
 	const id, name, budget = "I12", "leaks: memory, goroutines, files", "+5 % from half to half"
 	halves := split(samples)
@@ -94,7 +95,7 @@ func roles(samples []record.Sample) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// values are the figures of all processes of a role, without those that could not be read.
+// values returns the values of all processes of a role, except those that could not be read.
 func values(samples []record.Sample, role string, what resource) (all []int64) {
 	for _, s := range samples {
 		for _, p := range s.Processes {

@@ -7,19 +7,19 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// arrivals is what one destination has, held against the ledger.
+// arrivals compares the contents of one destination with the ledger.
 type arrivals struct {
 	destination string
 	receipts    int64
 	rereads     int64 // the same entry again
-	reused      int64 // another message under a position that was read before
+	reused      int64 // another message at a known position
 	truncated   bool
 
 	phantom     evidence // I2
 	inverted    evidence // I3
-	zombies     int64    // inversions in reach of a relay that woke up
+	zombies     int64    // inversions explained by a resumed relay
 	overlaps    evidence // I3
-	excused     int64    // overlaps that a fault explains
+	excused     int64    // overlaps explained by a fault
 	unexplained evidence // I6
 	changed     evidence // I7
 
@@ -28,7 +28,8 @@ type arrivals struct {
 	latest     time.Duration // between a heal and the last duplicate that it explains
 }
 
-// readReceipts goes through what a destination has. Several destinations can be read at once: they share no key.
+// readReceipts reads the receipts of a destination. Several destinations can be read concurrently:
+// they share no key.
 func readReceipts(r *record.Reader, destination string, l *ledger, f *faults) (*arrivals, error) {
 	a := &arrivals{destination: destination, byFault: map[*span]int64{}}
 	positions := map[int]int64{}
@@ -100,7 +101,7 @@ func (a *arrivals) duplicate(x record.Receipt, seq int64, f *faults) {
 	}
 }
 
-// end judges two rows of duplicates of one key that ran beside each other.
+// end checks two concurrent series of duplicates of one key.
 func (a *arrivals) end(o overlap, key string, f *faults) {
 	switch {
 	case o.count == 0:

@@ -12,8 +12,8 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// One run of ten million events has to be judged in less than a minute and a gigabyte. Without POSTRIDER_LONG a fiftieth is tried, in which
-// only the memory is held against its share.
+// A run of ten million events must be checked in less than a minute and a gigabyte. Outside the
+// long tier the test uses a fiftieth, and checks only memory, in proportion.
 func TestTenMillionEvents(t *testing.T) {
 	events := 200_000
 	if need.IsLong() {
@@ -50,7 +50,7 @@ func TestTenMillionEvents(t *testing.T) {
 	if memory > 1<<30 || !need.IsLong() && memory > 200<<20 {
 		t.Errorf("%d MB are too many", memory>>20)
 	}
-	if worked > time.Minute { // the time on the wall depends on who else is at work
+	if worked > time.Minute { // wall-clock time depends on other processes
 		t.Errorf("%v is too long", worked)
 	}
 }
@@ -63,7 +63,8 @@ func cpuTime(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// bigRun writes a clean run of many events to five destinations with 300 keys each; one of 10,000 comes again after a fault.
+// bigRun writes a clean run of many events to five destinations with 300 keys each; one in 10,000
+// comes again after a fault.
 func bigRun(t testing.TB, events int) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,11 +1,11 @@
 package oracle
 
-// remains is what is seen when all that was committed is gone through at the end.
+// remains is the result of the final pass over everything committed.
 type remains struct {
 	lost        evidence // I1
-	undone      evidence // I5: received, and a consumer did nothing
+	undone      evidence // received, but a consumer did nothing
 	accepted    int64    // poison that was received
-	deadLetters int64    // poison that is dead or discarded, as it should be
+	deadLetters int64    // poison that is dead or discarded, as expected
 	received    map[string]int64
 	inserted    map[string]int64
 }
@@ -39,7 +39,7 @@ func sweep(l *ledger, d *deeds) remains {
 	return found
 }
 
-// consumers looks for those that did not do what had come.
+// consumers finds consumers that did not process what was received.
 func (found *remains) consumers(d *deeds, k *key, name keyName, place int) {
 	for number, consumer := range d.owed[name.destination] {
 		if number >= len(k.consumed) || !k.consumed[number].done.has(place) {

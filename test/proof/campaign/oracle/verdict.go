@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// State is what was found about an invariant.
+// State is the result for an invariant.
 type State string
 
 // The states of a finding.
@@ -20,7 +20,7 @@ const (
 	NotChecked State = "not checked"
 )
 
-// Finding is what was found about one invariant.
+// Finding is the result for one invariant, with its evidence.
 type Finding struct {
 	ID       string   `json:"id"` // I1 … I12
 	Name     string   `json:"name"`
@@ -36,39 +36,40 @@ type Counts struct {
 	Minutes    float64 `json:"minutes"`
 	Faults     int     `json:"faults"`
 	Events     int64   `json:"events"` // committed messages
-	Poison     int64   `json:"poison"` // among them, those that destinations have to refuse
+	Poison     int64   `json:"poison"` // among them, those that destinations must reject
 	Keys       int     `json:"keys"`
-	Receipts   int64   `json:"receipts"` // entries of destinations, duplicates included
+	Receipts   int64   `json:"receipts"` // entries of destinations, including duplicates
 	Effects    int64   `json:"effects"`
 	Operations int64   `json:"operations,omitempty"`
-	Duplicates int64   `json:"duplicates"` // receipts of what had been received
+	Duplicates int64   `json:"duplicates"` // repeated receipts
 	Rereads    int64   `json:"rereads,omitempty"`
 }
 
-// Recovery is how long the world needed after a fault was healed, until nothing waited or the oldest message had waited less than 2 s.
+// Recovery is the time from a heal until nothing was pending or the oldest message was younger than
+// 2 s.
 type Recovery struct {
 	Fault   int     `json:"fault"`
 	Kind    string  `json:"kind"`
 	Seconds float64 `json:"seconds"` // since this fault was healed
-	Clear   float64 `json:"clear"`   // the longest part of it in which no fault was under way that messages have to wait for
+	Clear   float64 `json:"clear"`   // the longest part of it without a fault that delays messages
 }
 
-// Verdict is what the files of a run prove.
+// Verdict is the result of checking the files of a run.
 type Verdict struct {
 	Run         string           `json:"run"`
-	Interrupted bool             `json:"interrupted,omitempty"` // the run did not come to its end
+	Interrupted bool             `json:"interrupted,omitempty"` // the run did not complete
 	Findings    []Finding        `json:"findings"`              // I1 … I12
 	Counts      Counts           `json:"counts"`
 	Faults      map[string]int   `json:"faults,omitempty"`     // by kind
-	Duplicates  map[string]int64 `json:"duplicates,omitempty"` // by the kind of fault that explains them; "" has those that none does
+	Duplicates  map[string]int64 `json:"duplicates,omitempty"` // by the kind of fault that explains them; "" counts unexplained ones
 	Recoveries  []Recovery       `json:"recoveries,omitempty"`
-	Warnings    []string         `json:"warnings,omitempty"` // what casts doubt on the files themselves
+	Warnings    []string         `json:"warnings,omitempty"` // doubts about the files themselves
 }
 
-// Broken are the findings that are.
+// Broken returns the broken findings.
 func (v Verdict) Broken() []Finding { return v.in(Broken) }
 
-// NotChecked are the findings for which the files hold no data.
+// NotChecked returns the findings without data in the files.
 func (v Verdict) NotChecked() []Finding { return v.in(NotChecked) }
 
 func (v Verdict) in(state State) (found []Finding) {
@@ -80,7 +81,7 @@ func (v Verdict) in(state State) (found []Finding) {
 	return found
 }
 
-// Finding returns what was found about an invariant, by its ID.
+// Finding returns the finding for an invariant, by its ID.
 func (v Verdict) Finding(id string) Finding {
 	for _, f := range v.Findings {
 		if f.ID == id {
@@ -90,7 +91,7 @@ func (v Verdict) Finding(id string) Finding {
 	return Finding{ID: id, State: NotChecked}
 }
 
-// DuplicateShare is duplicates by committed messages.
+// DuplicateShare returns the ratio of duplicates to committed messages.
 func (c Counts) DuplicateShare() float64 {
 	if c.Events == 0 {
 		return 0
@@ -98,24 +99,27 @@ func (c Counts) DuplicateShare() float64 {
 	return float64(c.Duplicates) / float64(c.Events)
 }
 
-// The budget of I6. With few events one kill decides about the share; there only the number of each fault is judged.
+// The budget of I6. With few events a single kill dominates the share, so only the number per fault
+// is checked.
 const (
 	duplicateBudget = 0.0005
 	enoughEvents    = 500_000
 	mostByAFault    = 50 // on average
 )
 
-// TooManyDuplicates reports whether there are more duplicates than their budget, in one run or in the sum of several.
+// TooManyDuplicates reports whether there are more duplicates than the budget allows, in one run or
+// in the sum of several.
 func (c Counts) TooManyDuplicates() bool {
 	return c.Events >= enoughEvents && c.DuplicateShare() >= duplicateBudget || c.Duplicates > mostByAFault*int64(c.Faults)
 }
 
-// TooFewEvents reports whether the share of duplicates is beyond its budget, and says little about more events.
+// TooFewEvents reports whether the share of duplicates exceeds its budget, but there are too few
+// events for it to be meaningful.
 func (c Counts) TooFewEvents() bool {
 	return c.Events < enoughEvents && c.DuplicateShare() >= duplicateBudget
 }
 
-// String is the verdict for a terminal: a line an invariant, and examples of what is broken.
+// String formats the verdict for a terminal: one line per invariant, and examples of violations.
 func (v Verdict) String() string {
 	var b strings.Builder
 	c := v.Counts
@@ -151,7 +155,7 @@ func (v Verdict) Save(dir string) error {
 	return record.WriteJSON(filepath.Join(dir, record.VerdictFile), v)
 }
 
-// Load reads the verdict that was saved last. Check makes a new one.
+// Load reads the verdict that was saved last. Check computes a new one.
 func Load(dir string) (v Verdict, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, record.VerdictFile))
 	if err != nil {

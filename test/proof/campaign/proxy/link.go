@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// link is one connection of a client, and that to the server which belongs to it.
+// link is a client's connection and the corresponding connection to the server.
 type link struct {
 	proxy  *Proxy
 	client *net.TCPConn
 
-	// spoiled: an answer was swallowed. Nothing of what comes behind it may pass any more.
+	// spoiled reports that a response was dropped. Nothing after it may pass.
 	spoiled atomic.Bool
 	cut     cut
 
 	mu     sync.Mutex
 	server *net.TCPConn
-	done   chan struct{} // closed when it is broken
+	done   chan struct{} // closed when the link is broken
 	broken bool
 }
 
@@ -29,7 +29,7 @@ func newLink(p *Proxy, client *net.TCPConn) *link {
 	return &link{proxy: p, client: client, done: make(chan struct{})}
 }
 
-// reset breaks both connections without a farewell.
+// reset resets both connections.
 func (l *link) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,16 +97,18 @@ func (l *link) wait(changed <-chan struct{}) bool {
 	}
 }
 
-// piece is what was read at once, and when it may arrive. The last one of a direction is empty.
+// piece is a chunk of data, and when it may arrive. The last one of a direction is empty.
 type piece struct {
 	bytes []byte
 	due   time.Time
 }
 
-// inTransit is how many pieces are under way in a direction; then nothing more is read, as a full network buffer would have it.
+// inTransit limits the chunks in flight in a direction; at the limit nothing more is read, as with
+// a full network buffer.
 const inTransit = 64
 
-// carry passes one direction on until it ends. Reading and writing are apart, so that a delay does not limit the rate.
+// carry forwards one direction until it ends. Reading and writing are separate, so that a delay
+// does not limit the throughput.
 func (l *link) carry(from, to *net.TCPConn, count *atomic.Int64, answers bool) {
 	pieces := make(chan piece, inTransit)
 	var reading sync.WaitGroup
@@ -147,7 +149,7 @@ func (l *link) hand(pieces chan<- piece, p piece) bool {
 	}
 }
 
-// pass gives a piece to the receiver when its time has come. It reports whether the link is still whole.
+// pass forwards a chunk when it is due. It reports whether the link is still intact.
 func (l *link) pass(p piece, to *net.TCPConn, count *atomic.Int64, answers bool) bool {
 	if late := time.Until(p.due); late > 0 {
 		timer := time.NewTimer(late)
@@ -177,12 +179,12 @@ func (l *link) pass(p piece, to *net.TCPConn, count *atomic.Int64, answers bool)
 			if !ok || len(rest) == 0 {
 				return ok
 			}
-			p.bytes = rest // the behaviour has changed in the middle
+			p.bytes = rest // the behavior changed in the middle
 		}
 	}
 }
 
-// write passes bytes on as the setting says, until that changes.
+// write forwards bytes as the setting requires, until the setting changes.
 func (l *link) write(bytes []byte, to *net.TCPConn, count *atomic.Int64, s *setting) (rest []byte, ok bool) {
 	for len(bytes) > 0 {
 		n := len(bytes)
@@ -190,7 +192,7 @@ func (l *link) write(bytes []byte, to *net.TCPConn, count *atomic.Int64, s *sett
 			n = min(n, s.Slice)
 		}
 		allowed := l.cut.allow(s, n)
-		count.Add(int64(allowed)) // before anybody can have seen them
+		count.Add(int64(allowed)) // before the receiver can have seen them
 		if _, err := to.Write(bytes[:allowed]); err != nil || allowed < n {
 			return nil, false
 		}
@@ -202,7 +204,7 @@ func (l *link) write(bytes []byte, to *net.TCPConn, count *atomic.Int64, s *sett
 	return nil, true
 }
 
-// cut counts what a link may still carry under a setting.
+// cut counts what a link may still forward under a setting.
 type cut struct {
 	mu      sync.Mutex
 	setting *setting

@@ -1,4 +1,5 @@
-// Package proxy is a bad network between clients and a server: a TCP proxy that can be told to misbehave while connections run through it.
+// Package proxy simulates a bad network between clients and a server: a TCP proxy whose behavior
+// can be changed while connections run through it.
 package proxy
 
 import (
@@ -9,30 +10,33 @@ import (
 	"time"
 )
 
-// Behaviour is what a proxy does to what passes. The zero value is a good network.
+// Behaviour is what a proxy does to traffic. The zero value is a good network.
 type Behaviour struct {
-	// Refuse breaks new connections at once.
+	// Refuse resets new connections at once.
 	Refuse bool
-	// Silent lets nothing pass, and nobody is told. What was sent meanwhile arrives when it ends, as TCP would repeat it.
+	// Silent holds back all traffic without closing connections. It arrives afterwards, as TCP
+	// would retransmit it.
 	Silent bool
-	// Mute lets requests pass and swallows all answers. Connections that have lost an answer are reset when it ends.
+	// Mute forwards requests and drops all responses. Connections that have lost a response are
+	// reset afterwards.
 	Mute bool
-	// Delay is how much later everything arrives, in each direction.
+	// Delay delays everything, in each direction.
 	Delay time.Duration
-	// CutAfter resets each connection after it has carried so many bytes, or up to twice as many, both directions counted. 0: never.
+	// CutAfter resets each connection after it has forwarded this many bytes, or up to twice as
+	// many, in both directions together. 0: never.
 	CutAfter int64
-	// Slice is the largest number of bytes that are passed on at a time. 0: as they come.
+	// Slice is the largest number of bytes that are forwarded at a time. 0: unlimited.
 	Slice int
 }
 
-// Proxy passes connections on to a target. Its methods may be called from any goroutine.
+// Proxy forwards connections to a target. It is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	ended    sync.WaitGroup
 
 	setting atomic.Pointer[setting]
-	sent    atomic.Int64 // bytes given to the server
-	told    atomic.Int64 // bytes given to clients
+	sent    atomic.Int64 // bytes sent to the server
+	told    atomic.Int64 // bytes sent to clients
 
 	mu     sync.Mutex
 	target string
@@ -40,13 +44,14 @@ type Proxy struct {
 	closed bool
 }
 
-// setting is a behaviour that counts until changed is closed.
+// setting is a behavior that applies until changed is closed.
 type setting struct {
 	Behaviour
 	changed chan struct{}
 }
 
-// Listen begins to pass connections on. An address with the port 0 gets any free one. An empty target refuses.
+// Listen starts a proxy. An address with the port 0 selects a free one. A proxy with an empty
+// target refuses connections.
 func Listen(address, target string) (*Proxy, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -58,24 +63,25 @@ func Listen(address, target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Address is where clients connect to.
+// Address returns the address for clients.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// Target is where connections are passed on to.
+// Target returns the address that connections are forwarded to.
 func (p *Proxy) Target() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.target
 }
 
-// Retarget passes new connections on to another server. Those that run stay with the old one until they are reset.
+// Retarget forwards new connections to another server. Existing ones stay with the old server until
+// they are reset.
 func (p *Proxy) Retarget(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.target = target
 }
 
-// Behave changes what is done to everything that passes from now on, also on connections that run.
+// Behave changes the behavior for all traffic from now on, also on existing connections.
 func (p *Proxy) Behave(b Behaviour) {
 	before := p.setting.Swap(&setting{b, make(chan struct{})})
 	close(before.changed)
@@ -88,10 +94,10 @@ func (p *Proxy) Behave(b Behaviour) {
 	}
 }
 
-// Behaviour is the present one.
+// Behaviour returns the current behavior.
 func (p *Proxy) Behaviour() Behaviour { return p.setting.Load().Behaviour }
 
-// Reset breaks all connections, so that both sides see a reset, and returns how many there were.
+// Reset resets all connections, on both sides, and returns their number.
 func (p *Proxy) Reset() int {
 	all := p.all()
 	for _, l := range all {
@@ -100,13 +106,13 @@ func (p *Proxy) Reset() int {
 	return len(all)
 }
 
-// Passed is how many bytes were given to the server and to clients.
+// Passed returns how many bytes were sent to the server and to clients.
 func (p *Proxy) Passed() (requests, answers int64) { return p.sent.Load(), p.told.Load() }
 
-// Connections is how many there are.
+// Connections returns the number of connections.
 func (p *Proxy) Connections() int { return len(p.all()) }
 
-// Close breaks all connections and ends the proxy.
+// Close breaks all connections and closes the proxy.
 func (p *Proxy) Close() error {
 	err := p.listener.Close()
 	p.mu.Lock()
@@ -134,7 +140,7 @@ func (p *Proxy) accept() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			time.Sleep(10 * time.Millisecond) // such as no more file descriptors
+			time.Sleep(10 * time.Millisecond) // such as no file descriptors
 			continue
 		}
 		l := newLink(p, conn.(*net.TCPConn))

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/proxy"
 )
 
-// server keeps what it gets, and sends it back.
+// server records what it receives, and sends it back.
 type server struct {
 	net.Listener
 	mu  sync.Mutex
@@ -99,7 +99,7 @@ func expect(t *testing.T, conn net.Conn, text string) {
 	}
 }
 
-// nothing holds that no byte and no end of the connection comes.
+// nothing checks that neither a byte nor the end of the connection arrives.
 func nothing(t *testing.T, conn net.Conn) {
 	t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
@@ -118,7 +118,8 @@ func expectReset(t *testing.T, conn net.Conn) {
 	}
 }
 
-// expectRefusal holds that a new connection is reset, be it before or after the client has noticed that it has one.
+// expectRefusal checks that a new connection is reset, before or after the client has noticed that
+// it is connected.
 func expectRefusal(t *testing.T, p *proxy.Proxy) {
 	t.Helper()
 	conn, err := net.Dial("tcp", p.Address())
@@ -200,7 +201,8 @@ func TestRefuse(t *testing.T) {
 	expectRefusal(t, p)
 }
 
-// TestSilent holds that nothing passes and nobody hears of it, and that everything arrives afterwards, once and in order.
+// TestSilent checks that nothing passes and no connection is closed, and that everything arrives
+// afterwards, once and in order.
 func TestSilent(t *testing.T) {
 	s := newServer(t)
 	p := listen(t, s.Addr().String())
@@ -221,7 +223,8 @@ func TestSilent(t *testing.T) {
 	expect(t, fresh, "c")
 }
 
-// TestMute holds that requests arrive and answers do not, and that no connection goes on behind a hole.
+// TestMute checks that requests arrive and responses do not, and that no connection continues after
+// a dropped response.
 func TestMute(t *testing.T) {
 	s := newServer(t)
 	p := listen(t, s.Addr().String())
@@ -238,7 +241,7 @@ func TestMute(t *testing.T) {
 	expect(t, idle, "j")
 }
 
-// TestDelay holds that everything is late, and that pieces behind each other are late only once.
+// TestDelay checks that everything is delayed, and that consecutive chunks are delayed only once.
 func TestDelay(t *testing.T) {
 	p := listen(t, newServer(t).Addr().String())
 	conn := dial(t, p)
@@ -287,7 +290,7 @@ func TestSlice(t *testing.T) {
 	expect(t, arrived, "0123456789")
 }
 
-// TestClose holds that a proxy ends with connections in every state.
+// TestClose checks that a proxy closes with connections in every state.
 func TestClose(t *testing.T) {
 	p := listen(t, newServer(t).Addr().String())
 	conn := dial(t, p)

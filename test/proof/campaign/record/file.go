@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// file is one compressed file that is being written, by any number of goroutines.
+// file is a compressed file that any number of goroutines may write.
 type file struct {
 	mu   sync.Mutex
 	raw  *os.File
@@ -40,7 +40,7 @@ func (f *file) put(form func(*line)) error {
 	return err
 }
 
-// flush hands everything to the operating system: from then on it survives the death of this process.
+// flush hands everything to the operating system, so that it survives the death of this process.
 func (f *file) flush() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,6 +1,6 @@
 package record
 
-// How each record stands in its file: put and take are the two directions of one form.
+// The encoding of each record: put and take are its two directions.
 
 func (i *Intent) put(l *line) {
 	l.word(i.Destination)

@@ -8,7 +8,8 @@ import (
 	"testing/fstest"
 )
 
-// Whatever stands in a line, reading it fails or yields what writes the same line again.
+// FuzzLines checks that reading any line fails, or yields a record that is written as the same
+// line.
 func FuzzLines(f *testing.F) {
 	for _, form := range []func(*line){intent.put, receipt.put, effect.put, dead.put, operation.put, lease.put} {
 		var l line
@@ -35,7 +36,7 @@ func again[T any](t *testing.T, text []byte, take func(*T, *fields), put func(*T
 	}
 	var l line
 	put(&first, &l)
-	if l.err != nil { // a line break cannot be read as a part of a line
+	if l.err != nil { // a line break cannot be part of a line
 		return
 	}
 	if err := known.read(l.text, func(f *fields) { take(&second, f) }); err != nil {
@@ -46,7 +47,8 @@ func again[T any](t *testing.T, text []byte, take func(*T, *fields), put func(*T
 	}
 }
 
-// Whatever stands in the files of a run, readers come to an end without a panic, with an error at most once and last.
+// FuzzFiles checks that readers of any files terminate without a panic, with an error at most once
+// and last.
 func FuzzFiles(f *testing.F) {
 	var l line
 	intent.put(&l)
@@ -55,7 +57,7 @@ func FuzzFiles(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, lines, run []byte, cut int) {
 		var zipped bytes.Buffer
 		w, _ := gzip.NewWriterLevel(&zipped, gzip.NoCompression)
-		_, _ = w.Write(text) // Close tells
+		_, _ = w.Write(text) // Close reports the error
 		must(t, w.Close())
 		packed := zipped.Bytes()
 		if cut > 0 {

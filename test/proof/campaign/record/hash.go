@@ -8,7 +8,8 @@ import (
 	"io/fs"
 )
 
-// hashes are the SHA-256 of all files in a directory but run.json, which holds them, and the verdict. Folders and hidden files are left out.
+// hashes returns the SHA-256 of all files in a directory except run.json, which contains the
+// hashes, and the verdict. Folders and hidden files are left out.
 func hashes(dir fs.FS) (map[string]string, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {

@@ -56,7 +56,7 @@ func (l *line) tab() {
 	}
 }
 
-// fields takes a line apart. Words that occur often are kept once.
+// fields parses a line. Frequent words are interned.
 type fields struct {
 	rest  []byte
 	more  bool
@@ -131,7 +131,7 @@ func (f *fields) fail(err error) {
 	}
 }
 
-// read takes a whole line apart with the given function.
+// read parses a whole line with the given function.
 func (f *fields) read(text []byte, take func(*fields)) error {
 	f.rest, f.more, f.err = text, true, nil
 	take(f)

@@ -12,7 +12,7 @@ import (
 	"iter"
 )
 
-// longest is the longest line that is read: a sample lists every process.
+// longest is the maximum length of a line: a sample lists every process.
 const longest = 1 << 16
 
 // textLines yields the records of compressed files, one after the other.
@@ -31,7 +31,7 @@ func textLines[T any](r *Reader, names []string, take func(*fields) T) iter.Seq2
 			switch {
 			case errors.Is(err, errStopped):
 				return
-			case errors.Is(err, ErrTruncated): // the next part was written by another process, and is whole
+			case errors.Is(err, ErrTruncated): // another process has written the next part, which is complete
 				cut = err
 			case err != nil:
 				yield(*new(T), err)
@@ -44,7 +44,7 @@ func textLines[T any](r *Reader, names []string, take func(*fields) T) iter.Seq2
 	}
 }
 
-// jsonLines yields the values of a file that has one in each line.
+// jsonLines yields the values of a file with one JSON value per line.
 func jsonLines[T any](r *Reader, name string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		err := eachLine(r.dir, name, false, func(text []byte) (bool, error) {
@@ -62,8 +62,8 @@ func jsonLines[T any](r *Reader, name string) iter.Seq2[T, error] {
 
 var errStopped = errors.New("stopped")
 
-// eachLine calls a function for every whole line of a file, until it says that it has seen enough. What is behind the last line break was
-// never written to its end.
+// eachLine calls a function for every complete line of a file, until it returns false. Data after
+// the last line break are an incomplete write.
 func eachLine(dir fs.FS, name string, compressed bool, each func([]byte) (more bool, err error)) error {
 	f, err := dir.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {

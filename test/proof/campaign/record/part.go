@@ -8,14 +8,15 @@ import (
 	"path/filepath"
 )
 
-// ReceiptWriter writes receipts of one destination from a process of its own, beside the Writer of the run.
+// ReceiptWriter writes receipts of one destination from a separate process, beside the Writer of
+// the run.
 type ReceiptWriter struct {
 	file        *file
 	destination string
 }
 
-// AppendReceipts begins a new part of a destination's receipts. A process that was killed and comes back begins another one; the parts are
-// read in the order in which they were begun.
+// AppendReceipts starts a new part of a destination's receipts. A restarted process starts another
+// one; the parts are read in the order in which they were started.
 func AppendReceipts(dir, destination string) (*ReceiptWriter, error) {
 	for part := 2; ; part++ {
 		f, err := newFile(filepath.Join(dir, receiptsFile(destination, part)))
@@ -28,7 +29,8 @@ func AppendReceipts(dir, destination string) (*ReceiptWriter, error) {
 	}
 }
 
-// Receipt appends a receipt. It must be flushed before the sender hears of it, or the death of this process looks like a loss.
+// Receipt appends a receipt. Flush it before responding to the sender; otherwise the death of this
+// process looks like a loss.
 func (w *ReceiptWriter) Receipt(r Receipt) error {
 	if cmp.Or(r.Destination, w.destination) != w.destination {
 		return fmt.Errorf("a receipt of %s among those of %s", r.Destination, w.destination)
@@ -36,10 +38,11 @@ func (w *ReceiptWriter) Receipt(r Receipt) error {
 	return w.file.put(r.put)
 }
 
-// Flush hands everything that was written to the operating system.
+// Flush hands everything written to the operating system.
 func (w *ReceiptWriter) Flush() error { return w.file.flush() }
 
-// Close ends this part and syncs it. The hash is made by the Close of the run's Writer, which has to come later.
+// Close ends and syncs this part. The Close of the run's Writer computes the hash, and must come
+// later.
 func (w *ReceiptWriter) Close() error { return w.file.close() }
 
 func receiptsFile(destination string, part int) string {

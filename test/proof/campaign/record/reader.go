@@ -12,12 +12,14 @@ import (
 	"strings"
 )
 
-// ErrTruncated is the last thing that an iterator yields if its file ends in the middle of a line or of a compressed block.
+// ErrTruncated is the last value that an iterator yields if its file ends in the middle of a line
+// or of a compressed block.
 var ErrTruncated = errors.New("the file was cut short")
 
-// Reader reads the files of a run. Its iterators may be used at the same time, each by one goroutine.
+// Reader reads the files of a run. Its iterators may be used concurrently, each by one goroutine.
 //
-// An iterator yields an error at most once, as its last. A file that is not there yields nothing: ask Has.
+// An iterator yields an error at most once, as its last value. A missing file yields nothing: see
+// Has.
 type Reader struct {
 	Run Run // zero if the run was cut short before run.json was written
 
@@ -25,7 +27,7 @@ type Reader struct {
 	names map[string]bool
 }
 
-// Open reads what a directory holds. It need not be complete.
+// Open opens the files in a directory. They need not be complete.
 func Open(dir string) (*Reader, error) {
 	r, err := OpenFS(os.DirFS(dir))
 	if err != nil {
@@ -34,7 +36,7 @@ func Open(dir string) (*Reader, error) {
 	return r, nil
 }
 
-// OpenFS is Open for files that are elsewhere, in an archive for example.
+// OpenFS is Open for files elsewhere, for example in an archive.
 func OpenFS(dir fs.FS) (*Reader, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
@@ -62,10 +64,11 @@ func OpenFS(dir fs.FS) (*Reader, error) {
 	return r, nil
 }
 
-// Has reports whether something was collected: "intents", "effects", "dead", "operations", "leases", or "receipts-" and a destination.
+// Has reports whether something was collected: "intents", "effects", "dead", "operations",
+// "leases", or "receipts-" and a destination.
 func (r *Reader) Has(name string) bool { return r.names[name+".gz"] || len(r.parts(name)) > 0 }
 
-// Destinations are those that have receipts, sorted by name.
+// Destinations returns the destinations that have receipts, sorted by name.
 func (r *Reader) Destinations() []string {
 	found := map[string]bool{}
 	for name := range r.names {
@@ -76,7 +79,8 @@ func (r *Reader) Destinations() []string {
 	return sorted(found)
 }
 
-// Verify holds the files against the hashes in run.json and returns the names of those that differ, are missing or were added.
+// Verify compares the files with the hashes in run.json and returns the names of those that differ,
+// are missing or were added.
 func (r *Reader) Verify() (changed []string, err error) {
 	if r.Run.Hashes == nil {
 		return nil, nil
@@ -103,18 +107,18 @@ func (r *Reader) Verify() (changed []string, err error) {
 	return changed, nil
 }
 
-// Timeline yields what happened to faults.
+// Timeline yields the events of faults.
 func (r *Reader) Timeline() iter.Seq2[Event, error] { return jsonLines[Event](r, timelineFile) }
 
 // Samples yields the samples.
 func (r *Reader) Samples() iter.Seq2[Sample, error] { return jsonLines[Sample](r, samplesFile) }
 
-// Intents yields the committed messages, those of one key in the order of their numbers.
+// Intents yields the committed messages, each key in the order of its numbers.
 func (r *Reader) Intents() iter.Seq2[Intent, error] {
 	return textLines(r, []string{intentsFile}, func(f *fields) (i Intent) { i.take(f); return i })
 }
 
-// Receipts yields what a destination has, in its order within each partition.
+// Receipts yields the entries of a destination, in its order within each partition.
 func (r *Reader) Receipts(destination string) iter.Seq2[Receipt, error] {
 	return textLines(r, r.parts("receipts-"+destination), func(f *fields) (x Receipt) {
 		x.take(f)
@@ -128,12 +132,12 @@ func (r *Reader) Effects() iter.Seq2[Effect, error] {
 	return textLines(r, []string{effectsFile}, func(f *fields) (e Effect) { e.take(f); return e })
 }
 
-// Dead yields what was not delivered.
+// Dead yields the messages that were not delivered.
 func (r *Reader) Dead() iter.Seq2[Dead, error] {
 	return textLines(r, []string{deadFile}, func(f *fields) (d Dead) { d.take(f); return d })
 }
 
-// Operations yields what has become of calls that had to take effect once.
+// Operations yields the calls that had to take effect exactly once.
 func (r *Reader) Operations() iter.Seq2[Operation, error] {
 	return textLines(r, []string{operationsFile}, func(f *fields) (o Operation) { o.take(f); return o })
 }
@@ -143,7 +147,7 @@ func (r *Reader) Leases() iter.Seq2[Lease, error] {
 	return textLines(r, []string{leasesFile}, func(f *fields) (l Lease) { l.take(f); return l })
 }
 
-// parts are the files of receipts of one destination, in the order in which they were begun.
+// parts returns the files of receipts of one destination, in the order in which they were started.
 func (r *Reader) parts(name string) []string {
 	type part struct {
 		name string

@@ -20,7 +20,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// collect reads all that an iterator yields, and the error it ends with.
+// collect returns everything that an iterator yields, and the final error.
 func collect[T any](seq iter.Seq2[T, error]) (all []T, err error) {
 	for record, failed := range seq {
 		if failed != nil {
@@ -85,7 +85,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	if !reflect.DeepEqual(r.Destinations(), []string{"kafka", "nats"}) || !r.Has("receipts-nats") || r.Has("receipts-http") || !r.Has("dead") {
 		t.Errorf("destinations %v", r.Destinations())
 	}
-	for range r.Intents() { // stopping early is no error
+	for range r.Intents() { // stopping early is not an error
 		break
 	}
 	if _, err := Create(dir); err == nil {
@@ -114,7 +114,7 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 	}
 }
 
-// Several goroutines and processes write at once.
+// Several goroutines and processes write concurrently.
 func TestManyWriters(t *testing.T) {
 	dir := t.TempDir()
 	w, err := Create(dir)
@@ -175,7 +175,7 @@ func TestManyWriters(t *testing.T) {
 	}
 }
 
-// A run that was cut short at any byte is read as far as it goes.
+// A run that was cut short at any byte is read as far as possible.
 func TestTruncatedFiles(t *testing.T) {
 	dir := t.TempDir()
 	w, err := Create(dir)
@@ -212,7 +212,7 @@ func TestTruncatedFiles(t *testing.T) {
 	}
 }
 
-// A process that was killed leaves a part without an end; the next part is read all the same.
+// A killed process leaves a part without an end; the next part is read nevertheless.
 func TestPartsOfKilledProcesses(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "timeline.jsonl"), nil, 0o600))

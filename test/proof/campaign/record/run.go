@@ -8,40 +8,41 @@ import (
 	"time"
 )
 
-// Run is run.json: what was run, and what cannot be seen in the other files.
+// Run is run.json: what was run, and what the other files do not show.
 type Run struct {
 	ID       string            `json:"id"`
 	Seed     int64             `json:"seed"`
 	Commit   string            `json:"commit"`
-	Dirty    bool              `json:"dirty,omitempty"` // there were changes that no commit has
+	Dirty    bool              `json:"dirty,omitempty"` // with uncommitted changes
 	Begin    time.Time         `json:"begin"`
 	End      time.Time         `json:"end,omitzero"`    // zero: the run was cut short
-	Healed   time.Time         `json:"healed,omitzero"` // when the last fault was healed, and the wait for everything to arrive began
+	Healed   time.Time         `json:"healed,omitzero"` // heal of the last fault and begin of the final drain
 	Versions map[string]string `json:"versions,omitempty"`
 	Flags    map[string]string `json:"flags,omitempty"`
 
-	// Consumers are the inboxes' consumers of each destination. Each has to do every message of it once. A destination that is missing has none.
+	// Consumers are the inbox consumers of each destination. Each must process every message of it
+	// once. A missing destination has none.
 	Consumers map[string][]string `json:"consumers,omitempty"`
 	// Tallies are the product's own counts at the end, by destination.
 	Tallies map[string]Tally `json:"tallies,omitempty"`
-	// Counts are figures to print, such as transactions that were rolled back.
+	// Counts are numbers to print, such as rolled-back transactions.
 	Counts map[string]int64 `json:"counts,omitempty"`
 	// Hashes are the SHA-256 of the other files, by name. Writer.Close fills them in.
 	Hashes map[string]string `json:"hashes,omitempty"`
 }
 
-// Tally is how many messages of a destination the product says to have, by what has become of them.
+// Tally is the number of messages of a destination that the product reports, by outcome.
 type Tally struct {
 	Inserted  int64 `json:"inserted"`
 	Pending   int64 `json:"pending"`
 	Sent      int64 `json:"sent"`
-	Parked    int64 `json:"parked"` // deferred: dead, or held back behind one that is
+	Parked    int64 `json:"parked"` // deferred: dead, or blocked behind a dead one
 	Discarded int64 `json:"discarded"`
 }
 
 const runFile = "run.json"
 
-// WriteJSON writes a value as an indented file that is there as a whole or not at all.
+// WriteJSON writes a value as an indented file, atomically.
 func WriteJSON(path string, value any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

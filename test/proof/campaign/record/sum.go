@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// Sum is the fingerprint of a message's bytes: FNV-64a over the payload and the headers that the producer gave, in the order of their names.
-// Each part is preceded by its length, so that no byte can move from one to the next unseen.
+// Sum returns a hash of a message: FNV-64a over the payload and the producer's headers, sorted by
+// name. Each part is preceded by its length, so that no byte can move from one part to the next
+// undetected.
 func Sum(payload []byte, headers map[string]string) uint64 {
 	h := fnv.New64a()
 	part := func(b []byte) {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Message names one message of the workload. Numbers are dense for each destination and key: 1, 2, 3 … in the order of commits.
+// Message identifies one message of the workload. Numbers are dense for each destination and key:
+// 1, 2, 3 … in commit order.
 type Message struct {
 	Destination string
 	Key         string
@@ -17,32 +18,34 @@ type Message struct {
 type Intent struct {
 	Message
 	Sum    uint64 // of payload and headers: see Sum
-	Poison bool   // the destination has to refuse it
+	Poison bool   // the destination must reject it
 
-	// Unnumbered: the number was drawn after the message was written, so the message does not hold it. Its receipts and effects say 0, and
-	// are found by the ID.
+	// Unnumbered messages were written before their number was assigned, so they do not contain it.
+	// Their receipts and effects have 0, and are matched by ID.
 	Unnumbered bool
 
 	At time.Time
 }
 
-// Receipt is one entry of a destination. Partition and offset identify it: read twice, it is still one receipt.
+// Receipt is one entry of a destination. Partition and offset identify it: an entry that is read
+// twice is still one receipt.
 //
-// Offsets grow within a partition. Where a broker's positions are not numbers, the collector makes numbers of them that grow in the same
-// order (a Redis entry 1700000000000-3 becomes 1700000000000<<20 + 3); an HTTP receiver counts requests.
+// Offsets ascend within a partition. If a broker's positions are not numbers, the collector converts
+// them to numbers in the same order (a Redis entry 1700000000000-3 becomes 1700000000000<<20 + 3); an
+// HTTP receiver counts requests.
 type Receipt struct {
 	Message
 	Partition int
 	Offset    int64
 	Sum       uint64
-	At        time.Time // when it came to the destination if that is known, otherwise when the collector saw it
+	At        time.Time // when it reached the destination if that is known, otherwise when the collector saw it
 }
 
 // Effect is what a consumer did for a message, in the transaction of its inbox.
 type Effect struct {
 	Message
-	N        int64  // grows in the order in which effects were written
-	Consumer string // the name that the inbox knows, not that of a process
+	N        int64  // ascending in the order in which effects were written
+	Consumer string // the name in the inbox, not that of a process
 }
 
 // States of messages that were not delivered.
@@ -52,28 +55,29 @@ const (
 	StatePending   = "pending"
 )
 
-// Dead is a message that was not delivered, as the product's own tables say at the end.
+// Dead is a message that was not delivered, according to the product's own tables at the end.
 type Dead struct {
 	ID    string
 	State string // StateDead, StateDiscarded, StatePending, or another word of the product
-	Actor string // who discarded it, by the product's record of operators' acts
+	Actor string // who discarded it, according to the audit log
 }
 
-// Operation is a call of a client that had to take effect once, however often it was sent.
+// Operation is a client's call that had to take effect exactly once, however often it was sent.
 type Operation struct {
 	Kind   string
 	Client string
 	N      int64
 	Count  int64 // how often it took effect
-	Acked  bool  // the caller was told that it did
+	Acked  bool  // the caller got confirmation
 }
 
-// Lease is a row of the relays' ledger as it was seen at some time. The same row may be seen often.
+// Lease is a row of the relays' ledger as it was seen at some time. The same row may be seen
+// repeatedly.
 type Lease struct {
 	Feed     string
 	Shard    int
 	N        int64
-	Member   string // empty: nobody holds the shard
+	Member   string // empty: the shard has no owner
 	Released bool
 	At       time.Time
 	Until    time.Time
@@ -87,7 +91,7 @@ const (
 	Consumer = "consumer"
 )
 
-// Phase says what happened to a fault.
+// Phase is a step in the life of a fault.
 type Phase string
 
 // The phases of a fault. A note belongs to no phase, and its fault may be 0.
@@ -98,7 +102,8 @@ const (
 	Note      Phase = "note"
 )
 
-// Event is a line of the timeline. What a fault is (Touches, Zombie, Clean) stands in the event with which it begins.
+// Event is a line of the timeline. The begin event of a fault has its properties (Touches, Zombie,
+// Clean).
 type Event struct {
 	At      time.Time `json:"at"`
 	Fault   int       `json:"fault,omitempty"` // numbers of faults begin at 1
@@ -109,8 +114,8 @@ type Event struct {
 	Seconds float64   `json:"seconds,omitempty"` // heal: how long it lasted; recovered: how long after the heal
 
 	Touches []string `json:"touches,omitempty"` // Database, Relay, Producer, Consumer, or names of destinations
-	Zombie  bool     `json:"zombie,omitempty"`  // a relay may wake up after its lease has ended
-	Clean   bool     `json:"clean,omitempty"`   // relays stop as they should: no duplicate may come of it
+	Zombie  bool     `json:"zombie,omitempty"`  // a relay may resume after its lease has expired
+	Clean   bool     `json:"clean,omitempty"`   // relays stop cleanly: they must cause no duplicates
 }
 
 // Touch reports whether the fault of this event touches any of the given things.
@@ -118,7 +123,8 @@ func (e Event) Touch(things ...string) bool {
 	return slices.ContainsFunc(things, func(thing string) bool { return slices.Contains(e.Touches, thing) })
 }
 
-// Sample is what was seen at one moment. What could not be asked (the database is down) is nil.
+// Sample is the state at one moment. Values that could not be queried (the database is down) are
+// nil.
 type Sample struct {
 	At        time.Time       `json:"at"`
 	Processes []Process       `json:"processes,omitempty"`
@@ -126,8 +132,8 @@ type Sample struct {
 	Backlog   *Backlog        `json:"backlog,omitempty"`
 }
 
-// Process is a process of a run at one moment. Processes are compared by role: those that are killed come back with another number.
-// A figure that could not be read is 0.
+// Process is a process of a run at one moment. Processes are compared by role: restarted ones have
+// another PID. A value that could not be read is 0.
 type Process struct {
 	Name       string `json:"name"` // relay2
 	Role       string `json:"role"` // relay
@@ -137,15 +143,16 @@ type Process struct {
 	Files      int    `json:"files,omitempty"` // open files
 }
 
-// DatabaseSample is what the database says about itself and about our sessions.
+// DatabaseSample is the state of the database and of our sessions.
 type DatabaseSample struct {
-	Deadlocks   int64   `json:"deadlocks"`    // counted by the server since its statistics began
-	IdleSeconds float64 `json:"idle_seconds"` // the longest time that a session of relays or consumers has been idle in a transaction
-	OldestOpen  float64 `json:"oldest_open"`  // seconds, the oldest open transaction of ours
-	LockWaits   int     `json:"lock_waits"`   // sessions of producers that have waited more than 100 ms for a lock that a relay holds
+	Deadlocks   int64   `json:"deadlocks"`    // as counted by the server since its statistics began
+	IdleSeconds float64 `json:"idle_seconds"` // the longest time that a session of a relay or consumer has been idle in a transaction
+	OldestOpen  float64 `json:"oldest_open"`  // seconds; our oldest open transaction
+	LockWaits   int     `json:"lock_waits"`   // producers' sessions that have waited more than 100 ms for a lock that a relay holds
 }
 
-// Backlog is what is committed and not delivered, as the product counts it; what waits for an operator does not count.
+// Backlog is what is committed and not delivered, as counted by the product, without messages that
+// wait for an operator.
 type Backlog struct {
 	Messages      int64   `json:"messages"`
 	OldestSeconds float64 `json:"oldest_seconds"`

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Names of the files, without those of receipts.
+// Names of the files, except those of receipts.
 const (
 	timelineFile   = "timeline.jsonl"
 	samplesFile    = "samples.jsonl"
@@ -20,13 +20,14 @@ const (
 	operationsFile = "operations.gz"
 )
 
-// VerdictFile is where the oracle's verdict belongs. It is the one file that is not hashed, as a newer oracle may write it again.
+// VerdictFile is the file of the oracle's verdict. It is the only file that is not hashed, because
+// a newer oracle may rewrite it.
 const VerdictFile = "verdict.json"
 
-// Writer writes the files of one run. All methods may be called by any number of goroutines.
+// Writer writes the files of one run. It is safe for concurrent use.
 //
-// A file comes into being with its first record. So a file that is not there was not collected, which is not the same as one that is empty:
-// see Collect.
+// A file is created with its first record. A missing file therefore means that its data were not
+// collected, which differs from an empty file: see Collect.
 type Writer struct {
 	dir string
 
@@ -37,7 +38,8 @@ type Writer struct {
 	files    map[string]*file
 }
 
-// Create begins a run in a directory, which is made if it does not exist and must not hold another run.
+// Create starts a run in a directory, which is created if necessary and must not contain another
+// run.
 func Create(dir string) (*Writer, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -53,7 +55,7 @@ func Create(dir string) (*Writer, error) {
 	return w, nil
 }
 
-// Run writes run.json. Call it when the run begins, and again with its end and what was counted before Close.
+// Run writes run.json. Call it when the run begins, and again with its end and counts before Close.
 func (w *Writer) Run(run Run) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,10 +63,10 @@ func (w *Writer) Run(run Run) error {
 	return WriteJSON(filepath.Join(w.dir, runFile), run)
 }
 
-// Event appends to the timeline. It is with the operating system when Event returns.
+// Event appends to the timeline, and flushes it to the operating system.
 func (w *Writer) Event(e Event) error { return w.appendJSON(w.timeline, e) }
 
-// Sample appends a sample, and flushes all files, so that a run that is cut short lacks little.
+// Sample appends a sample and flushes all files, so that a run that is cut short lacks little.
 func (w *Writer) Sample(s Sample) error {
 	return errors.Join(w.appendJSON(w.samples, s), w.Flush())
 }
@@ -72,23 +74,24 @@ func (w *Writer) Sample(s Sample) error {
 // Intent appends a committed message.
 func (w *Writer) Intent(i Intent) error { return w.put(intentsFile, i.put) }
 
-// Receipt appends to the receipts of its destination, which must be appended in the order of each partition.
+// Receipt appends to the receipts of its destination, in the order of each partition.
 func (w *Writer) Receipt(r Receipt) error { return w.put(receiptsFile(r.Destination, 1), r.put) }
 
-// Effect appends an effect; effects must come in the order of their numbers.
+// Effect appends an effect, in the order of their numbers.
 func (w *Writer) Effect(e Effect) error { return w.put(effectsFile, e.put) }
 
-// Dead appends what has become of a message that was not delivered.
+// Dead appends a message that was not delivered.
 func (w *Writer) Dead(d Dead) error { return w.put(deadFile, d.put) }
 
-// Operation appends what has become of a call.
+// Operation appends a call and its outcome.
 func (w *Writer) Operation(o Operation) error { return w.put(operationsFile, o.put) }
 
-// Lease appends a row of the ledger. The same row may be appended again, best only when it is new or differs.
+// Lease appends a row of the ledger. Append the same row again only if it has changed.
 func (w *Writer) Lease(l Lease) error { return w.put(leasesFile, l.put) }
 
-// Collect says what was collected in this run, so that a file with nothing in it means that there was nothing: no dead letter, for example.
-// Name is "intents", "effects", "dead", "operations", "leases", or "receipts-" and a destination.
+// Collect records what was collected in this run, so that an empty file means that there was
+// nothing: no dead letters, for example. Name is "intents", "effects", "dead", "operations",
+// "leases", or "receipts-" and a destination.
 func (w *Writer) Collect(names ...string) error {
 	for _, name := range names {
 		if _, err := w.file(name + ".gz"); err != nil {
@@ -98,7 +101,7 @@ func (w *Writer) Collect(names ...string) error {
 	return nil
 }
 
-// Flush hands everything that was written to the operating system.
+// Flush hands everything written to the operating system.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	files := make([]*file, 0, len(w.files))
@@ -113,7 +116,8 @@ func (w *Writer) Flush() error {
 	return err
 }
 
-// Close ends all files, syncs them, and writes their hashes and those of everything else in the directory to run.json.
+// Close closes and syncs all files, and writes their hashes, and those of all other files in the
+// directory, to run.json.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

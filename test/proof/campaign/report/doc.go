@@ -1,2 +1,2 @@
-// Package report tells what runs of the fault campaign have shown: a Markdown page with pictures, over any number of runs.
+// Package report writes a Markdown page with figures about any number of runs of the fault campaign.
 package report

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// mostKinds is how many bars the picture of duplicates has; the rest is one bar together.
+// mostKinds is the number of bars in the figure of duplicates; all other kinds share one bar.
 const mostKinds = 16
 
-// duplicatesPicture draws which kinds of faults the duplicates come from.
+// duplicatesPicture draws the number of duplicates by kind of fault.
 func duplicatesPicture(kinds []kind, events int64) string {
 	var some []kind
 	var all, highest int64

@@ -10,8 +10,9 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// Keep writes a summary of a run to a file in dir: what the page says of it, without what only its machine knows. The picture of its
-// course is drawn from the run's own folder, which its flags and seed make again. Later runs add up with it.
+// Keep writes a summary of a run to a file in dir: what the page shows of it, without data specific
+// to its machine. The timeline figure needs the run's own folder, which its flags and seed
+// reproduce. Later runs add up with it.
 func Keep(dir string, run Run) error {
 	run.Flags = telling(run.Flags)
 	run.Timeline, run.Samples = nil, nil
@@ -21,7 +22,7 @@ func Keep(dir string, run Run) error {
 	return record.WriteJSON(filepath.Join(dir, safe(run.ID)+".json"), run)
 }
 
-// Kept reads all runs that were kept in dir, the earliest first.
+// Kept reads all summaries in dir, the earliest run first.
 func Kept(dir string) ([]Run, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {

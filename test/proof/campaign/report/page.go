@@ -43,7 +43,7 @@ func (p *page) text() []byte {
 	return append(bytes.TrimRight(p.Bytes(), "\n"), '\n')
 }
 
-// summary says at once whether anything is wrong.
+// summary states first whether anything is wrong.
 func (p *page) summary() string {
 	var broken, unknown []string
 	for _, i := range p.total.invariants {
@@ -164,7 +164,7 @@ func (p *page) run(run Run) {
 	}
 }
 
-// telling are the flags that say something to others: not those that were not set, nor files of the machine.
+// telling returns the flags of interest to others: without unset ones and files of the machine.
 func telling(flags map[string]string) map[string]string {
 	some := maps.Clone(flags)
 	maps.DeleteFunc(some, func(_, value string) bool { return value == "" || value == "false" || strings.Contains(value, "/") })
@@ -194,7 +194,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// number writes 1234567 as 1,234,567.
+// number formats 1234567 as 1,234,567.
 func number(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {

@@ -6,10 +6,10 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/oracle"
 )
 
-// limits of the histogram's classes, in seconds; the last one is open.
+// limits are the upper bounds of the histogram's classes, in seconds; the last class is open.
 var limits = []float64{1, 2, 5, 10, 20, 30, 60}
 
-// class is where a time belongs.
+// class returns the histogram class of a duration.
 func class(seconds float64) int {
 	for i, limit := range limits {
 		if seconds < limit {
@@ -29,7 +29,7 @@ func className(i int) string {
 	return fmt.Sprintf("%v–%v s", limits[i-1], limits[i])
 }
 
-// recoveryPicture draws how many recoveries took how long.
+// recoveryPicture draws the histogram of recovery times.
 func recoveryPicture(recoveries []oracle.Recovery) string {
 	since, undisturbed := make([]int, len(limits)+1), make([]int, len(limits)+1)
 	highest := 0

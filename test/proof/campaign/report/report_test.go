@@ -22,7 +22,8 @@ var update = flag.Bool("update", false, "write what the report looks like as wha
 
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// madeUp is a run with some faults of every lane, a backlog behind each, and a while in which the database could not be asked.
+// madeUp returns a run with some faults of every kind, a backlog after each, and a period in which
+// the database could not be queried.
 func madeUp(name string, seed uint64, minutes int) Run {
 	random := rand.New(rand.NewPCG(seed, 0))
 	end := begin.Add(time.Duration(minutes) * time.Minute)
@@ -71,7 +72,7 @@ func madeUp(name string, seed uint64, minutes int) Run {
 	return run
 }
 
-// broken is a run in which something was wrong.
+// broken returns a run with a broken invariant.
 func broken() Run {
 	run := madeUp("second <run> & more", 2, 30)
 	run.Dirty = true
@@ -104,7 +105,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Pictures are well-formed, have no scripts and nothing from elsewhere, say in words what they show, and have both sets of colours.
+// Figures are well-formed, contain no scripts and no external resources, have a text description,
+// and define colors for both themes.
 func TestPicturesAreSelfContained(t *testing.T) {
 	elsewhere := regexp.MustCompile(`<script|href|@import|url\(|javascript:|on[a-z]+=`)
 	for _, f := range Files("page", madeUp("first", 1, 10), broken(), Run{}) {
@@ -133,7 +135,7 @@ func TestPicturesAreSelfContained(t *testing.T) {
 	}
 }
 
-// What is wrong in any run stands at the top of the page.
+// A broken invariant in any run is reported at the top of the page.
 func TestPageTellsWhatIsWrong(t *testing.T) {
 	page := func(runs ...Run) string {
 		files := Files("page", runs...)
@@ -154,7 +156,7 @@ func TestPageTellsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Small runs that each have too few events to judge may have too many duplicates together.
+// Runs with too few events to check separately may have too many duplicates together.
 func TestTooManyDuplicatesTogether(t *testing.T) {
 	small := madeUp("small", 1, 10)
 	small.Verdict.Counts.Events, small.Verdict.Counts.Duplicates = 400_000, 300
@@ -164,7 +166,7 @@ func TestTooManyDuplicatesTogether(t *testing.T) {
 	}
 }
 
-// What a run has left behind is enough for a report, with or without a verdict.
+// The files of a run are sufficient for a report, with or without a verdict.
 func TestLoadAndWrite(t *testing.T) {
 	dir := t.TempDir()
 	source := madeUp("first", 1, 10)
@@ -206,7 +208,7 @@ func TestLoadAndWrite(t *testing.T) {
 	}
 }
 
-// What was kept makes the same page, and holds nothing of the machine.
+// A kept summary gives the same page, and contains no data of the machine.
 func TestKeep(t *testing.T) {
 	dir := t.TempDir()
 	runs := []Run{madeUp("first", 1, 10), madeUp("second", 2, 5)}
@@ -226,7 +228,7 @@ func TestKeep(t *testing.T) {
 		got[f.Name] = string(f.Text)
 	}
 	for _, want := range Files("page", runs...) {
-		if text, ok := got[want.Name]; text != string(want.Text) && (ok || !strings.Contains(want.Name, "-timeline-")) { // those are there already
+		if text, ok := got[want.Name]; text != string(want.Text) && (ok || !strings.Contains(want.Name, "-timeline-")) { // these already exist
 			t.Errorf("%s differs", want.Name)
 		}
 	}

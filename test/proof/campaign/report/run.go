@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// Run is what the report needs of one run.
+// Run has what the report needs of one run.
 type Run struct {
 	record.Run
 	Verdict  oracle.Verdict  `json:"verdict"`
@@ -16,7 +16,7 @@ type Run struct {
 	Samples  []record.Sample `json:"samples,omitempty"`
 }
 
-// Load reads a run and its verdict. If there is no verdict yet, the files are checked.
+// Load reads a run and its verdict. If there is no verdict yet, it checks the files.
 func Load(dir string) (Run, error) {
 	r, err := record.Open(dir)
 	if err != nil {

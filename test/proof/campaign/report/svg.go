@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// Pictures are as wide as those of the rest of the documentation.
+// Figures have the same width as the others in the documentation.
 const (
 	width  = 860
 	margin = 24
 )
 
-// canvas is a picture that is being drawn. It is shown as an image, on light and dark pages, so everything it needs is in it.
+// canvas is a figure under construction. It is embedded as an image on light and dark pages, so it
+// must be self-contained.
 type canvas struct {
 	body   strings.Builder
 	height int
@@ -65,7 +66,7 @@ func (c *canvas) rect(class string, x, y, width, height float64) {
 	c.addf(`<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, class, x, y, width, height)
 }
 
-// svg returns the whole picture. What it shows is said in words too, for those who cannot see it.
+// svg returns the whole figure, with a text description for accessibility.
 func (c *canvas) svg(title, description string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-labelledby="t d">`+"\n",
@@ -78,7 +79,7 @@ func (c *canvas) svg(title, description string) string {
 	return b.String()
 }
 
-// nice is the next higher number that is good for an axis: 1, 2 or 5 and zeros.
+// nice returns the next higher number suitable for an axis: 1, 2 or 5 times a power of ten.
 func nice(n float64) float64 {
 	if n <= 1 {
 		return 1

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// The plot of a timeline.
+// Dimensions of the timeline.
 const (
 	plotLeft  = 104.0
 	plotRight = width - margin - 12.0
@@ -18,13 +18,13 @@ const (
 	panel     = 84.0 // height of a curve
 )
 
-// bar is a fault on its lane.
+// bar is a fault on its row.
 type bar struct {
 	lane     string
 	from, to time.Time
 }
 
-// timelinePicture draws the faults of a run by what they touched, and below them what waited.
+// timelinePicture draws the faults of a run by what they touched, and the backlog below them.
 func timelinePicture(run Run) string {
 	begin, end := extent(run)
 	bars := faultBars(run.Timeline, end)
@@ -57,7 +57,7 @@ func timelinePicture(run Run) string {
 		run.Verdict.Counts.Faults, end.Sub(begin).Minutes()))
 }
 
-// extent is the time that a run took, or that is known of it.
+// extent returns the begin and the end of a run, as far as they are known.
 func extent(run Run) (begin, end time.Time) {
 	begin, end = run.Begin, run.End
 	for _, s := range run.Samples {
@@ -74,7 +74,7 @@ func extent(run Run) (begin, end time.Time) {
 	return begin, end
 }
 
-// faultBars puts each fault on the lane of everything that it touched.
+// faultBars puts each fault on the rows of everything that it touched.
 func faultBars(timeline []record.Event, end time.Time) (bars []bar) {
 	healed := map[int]time.Time{}
 	for _, e := range timeline {
@@ -101,7 +101,7 @@ func faultBars(timeline []record.Event, end time.Time) (bars []bar) {
 	return bars
 }
 
-// laneNames are the database and relays first, then destinations, then clients.
+// laneNames lists the database and relays first, then destinations, then clients.
 func laneNames(bars []bar) (lanes []string) {
 	for _, b := range bars {
 		if !slices.Contains(lanes, b.lane) {
@@ -139,7 +139,8 @@ func (c *canvas) timeAxis(begin, end time.Time, x func(time.Time) float64, top, 
 	}
 }
 
-// curve draws a figure over time, with the highest of all samples that fall on one place. Where the database could not be asked there is a gap.
+// curve draws a value over time: the maximum of all samples at one position. Where the database
+// could not be queried there is a gap.
 func (c *canvas) curve(class, name string, samples []record.Sample, x func(time.Time) float64, top float64, of func(record.Backlog) float64) {
 	bottom := top + panel
 	type point struct{ x, y float64 }

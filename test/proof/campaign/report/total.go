@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/oracle"
 )
 
-// total is what all runs have shown together.
+// total combines the results of all runs.
 type total struct {
 	oracle.Counts
 	kinds      []kind
@@ -17,22 +17,22 @@ type total struct {
 	invariants []invariant
 }
 
-// kind is all faults of one kind.
+// kind combines all faults of one kind.
 type kind struct {
 	name       string
 	faults     int
 	duplicates int64
-	recoveries []float64 // seconds since the heal in which no other fault was under way, sorted
+	recoveries []float64 // seconds since the heal without another active fault, sorted
 }
 
 // invariant is one of I1 … I12 in all runs.
 type invariant struct {
-	oracle.Finding                      // of the first run; the figure is that of all runs
-	states         map[oracle.State]int // how many runs
+	oracle.Finding                      // of the first run; the value is that of all runs
+	states         map[oracle.State]int // number of runs
 	together       bool                 // broken by all runs together
 }
 
-// unexplained is how duplicates are called that no fault explains.
+// unexplained labels duplicates that no fault explains.
 const unexplained = "(no fault)"
 
 func sum(runs []Run) (t total) {
@@ -71,7 +71,7 @@ func sum(runs []Run) (t total) {
 		t.kinds = append(t.kinds, *kinds[name])
 	}
 	for i, f := range t.invariants {
-		if f.ID == "I6" { // a share of everything, not a sum of shares
+		if f.ID == "I6" { // a ratio of totals, not a sum of ratios
 			t.invariants[i].Figure, t.invariants[i].together = 100*t.DuplicateShare(), t.TooManyDuplicates()
 		}
 	}
@@ -95,7 +95,7 @@ func (t *total) judge(findings []oracle.Finding) {
 	}
 }
 
-// verdict says in how many runs an invariant held.
+// verdict returns in how many runs an invariant held.
 func (i invariant) verdict(runs int) string {
 	broken, unknown := i.states[oracle.Broken], i.states[oracle.NotChecked]
 	switch {
@@ -113,7 +113,7 @@ func (i invariant) verdict(runs int) string {
 	return fmt.Sprintf("**broken** in %d of %d runs, not checked in %d", broken, runs, unknown)
 }
 
-// quantile of sorted values.
+// quantile returns a quantile of sorted values.
 func quantile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0

@@ -13,7 +13,8 @@ type File struct {
 	Text []byte
 }
 
-// Write writes a page over all runs, and its pictures beside it. Their names begin with that of the page.
+// Write writes a page about all runs, and its figures beside it. Their names begin with that of the
+// page.
 func Write(file string, runs ...Run) error {
 	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	for _, f := range Files(name, runs...) {
@@ -28,14 +29,14 @@ func Write(file string, runs ...Run) error {
 	return nil
 }
 
-// Files returns the page NAME.md and its pictures.
+// Files returns the page NAME.md and its figures.
 func Files(name string, runs ...Run) []File {
 	t := sum(runs)
 	p := &page{name: name, runs: runs, total: t}
 	p.picture("recovery", recoveryPicture(t.recoveries))
 	p.picture("duplicates", duplicatesPicture(t.kinds, t.Events))
 	for _, run := range runs {
-		if len(run.Timeline) > 0 { // of what was kept, the picture is there already
+		if len(run.Timeline) > 0 { // the figure of a kept run already exists
 			p.picture("timeline-"+safe(run.ID), timelinePicture(run))
 		}
 	}
@@ -46,7 +47,7 @@ func (p *page) picture(what, svg string) {
 	p.pictures = append(p.pictures, File{p.name + "-" + what + ".svg", []byte(svg)})
 }
 
-// safe makes a part of a file name of a run's name.
+// safe converts a run's name to a part of a file name.
 func safe(id string) string {
 	return string(bytes.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {

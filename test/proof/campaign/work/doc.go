@@ -1,3 +1,4 @@
-// Package work is what the fault campaign lets the world do: messages with numbers, the tables that are the truth about them, and the names
-// at brokers where they go. Those who write, consume, collect and look after them are the folders below.
+// Package work defines the workload of the fault campaign: the numbered messages, the tables that
+// record the truth about them, and their names at the brokers. Producers, consumers, collectors and
+// the operator are in the folders below.
 package work

@@ -12,7 +12,8 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// Dump writes what the database knows at the end: what was committed, what consumers did, and what the product says has become of messages.
+// Dump writes the final state of the database: what was committed, what consumers did, and the
+// product's report about messages.
 func Dump(ctx context.Context, db *pgx.Conn, plan Plan, w *record.Writer) (map[string]record.Tally, error) {
 	if err := w.Collect("intents", "effects", "dead"); err != nil {
 		return nil, err
@@ -62,7 +63,8 @@ func dumpEffects(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
 	return err
 }
 
-// dumpDeferred writes what relays have deferred. What a consumer has deferred has no effect, and is found by that.
+// dumpDeferred writes what relays have deferred. What a consumer has deferred lacks its effect,
+// which the oracle detects.
 func dumpDeferred(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
 	rows, err := db.Query(ctx, `SELECT id, status FROM postrider.deferred WHERE feed NOT LIKE 'inbox/%' ORDER BY feed, seq`)
 	if err != nil {
@@ -79,7 +81,8 @@ func dumpDeferred(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
 	return err
 }
 
-// dumpDiscarded writes what operators have discarded, one message each time, as the record of their acts has it.
+// dumpDiscarded writes the messages that operators have discarded, according to the audit log,
+// which has one entry for each.
 func dumpDiscarded(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
 	rows, err := db.Query(ctx, `SELECT coalesce(target ->> 'id', before ->> 'id', ''), who FROM postrider.audit WHERE action = 'discard' ORDER BY n`)
 	if err != nil {
@@ -90,7 +93,8 @@ func dumpDiscarded(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
 	return err
 }
 
-// tally asks the product for the messages of a destination. What it neither has nor holds back it must have sent.
+// tally queries the product for the messages of a destination. It must have sent all messages that
+// are neither pending nor held.
 func tally(ctx context.Context, db *pgx.Conn, destination string) (t record.Tally, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -109,13 +113,13 @@ func tally(ctx context.Context, db *pgx.Conn, destination string) (t record.Tall
 	return t, nil
 }
 
-// Waiting is what of the workload is not at its end.
+// Waiting counts the unfinished work.
 type Waiting struct {
-	Effects  int64 // that are missing
+	Effects  int64 // missing effects
 	Deferred int64 // messages that relays or consumers have deferred
 }
 
-// Done reports whether nothing waits.
+// Done reports whether nothing is pending.
 func (w Waiting) Done() bool { return w == Waiting{} }
 
 func (w Waiting) String() string {
@@ -131,14 +135,14 @@ func (w Waiting) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Look counts what waits. Producers have stopped by then.
+// Look counts what is pending. Producers must have stopped.
 func Look(ctx context.Context, db *pgx.Conn) (w Waiting, err error) {
 	err = db.QueryRow(ctx, `SELECT (SELECT count(*) FROM campaign.ledger WHERE NOT poison) - (SELECT count(*) FROM campaign.effects),
 		(SELECT count(*) FROM postrider.deferred)`).Scan(&w.Effects, &w.Deferred)
 	return w, err
 }
 
-// Effects counts them by destination.
+// Effects counts effects by destination.
 func Effects(ctx context.Context, db *pgx.Conn) (map[string]int64, error) {
 	rows, err := db.Query(ctx, "SELECT destination, count(*) FROM campaign.effects GROUP BY destination")
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// Types of messages. The operator tells poison by it.
+// Types of messages. The operator recognizes poison by its type.
 const (
 	TypeFact   = "campaign.fact"
 	TypePoison = "campaign.poison"
 )
 
-// headerPrefix begins the names of headers that producers give. Brokers and protocols add others.
+// headerPrefix begins the names of the producer's headers. Brokers and protocols add others.
 const headerPrefix = "campaign-"
 
-// Fact is one message of the workload: the n-th of its key. Its payload begins with destination, key and number, so that it can be read
-// without the ledger.
+// Fact is one message of the workload: the n-th of its key. Its payload begins with destination,
+// key and number, so that it can be read without the ledger.
 type Fact struct {
 	record.Intent
 	Topic   string
@@ -30,7 +30,7 @@ type Fact struct {
 	Headers map[string]string
 }
 
-// noise is what payloads are filled up with.
+// noise pads payloads.
 var noise = func() []byte {
 	b := make([]byte, 0, 2<<20)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -40,12 +40,12 @@ var noise = func() []byte {
 	return b
 }()
 
-// NewFact makes a message. A number of 0 means that it is not known yet.
+// NewFact returns a message. A number of 0 means that it is not known yet.
 func NewFact(destination, key string, seq int64) Fact {
 	return newFact(destination, key, seq, destination, 100+rand.IntN(1+rand.IntN(1900)), false)
 }
 
-// NewPoison makes a message that its destination has to refuse: too large for it, or to a place that is not there.
+// NewPoison returns a message that its destination must reject: too large, or to a missing name.
 func NewPoison(destination, key string, seq int64) Fact {
 	size := tooLarge(destination)
 	if rand.IntN(2) == 0 || size == 0 {
@@ -54,7 +54,7 @@ func NewPoison(destination, key string, seq int64) Fact {
 	return newFact(destination, key, seq, destination, size, true)
 }
 
-// NewNowhere makes a message to a place that is not there.
+// NewNowhere returns a message to a missing name.
 func NewNowhere(destination, key string, seq int64) Fact {
 	return newFact(destination, key, seq, destination+nowhere, 100, true)
 }
@@ -84,7 +84,7 @@ func newFact(destination, key string, seq int64, topic string, size int, poison 
 	return f
 }
 
-// Message is what is enqueued.
+// Message returns the message to enqueue.
 func (f *Fact) Message() (postrider.Message, error) {
 	id, err := postrider.ParseID(f.ID)
 	return postrider.Message{
@@ -92,7 +92,7 @@ func (f *Fact) Message() (postrider.Message, error) {
 	}, err
 }
 
-// Type is that of the message.
+// Type returns the type of the message.
 func (f *Fact) Type() string {
 	if f.Poison {
 		return TypePoison
@@ -100,7 +100,7 @@ func (f *Fact) Type() string {
 	return TypeFact
 }
 
-// Read is the way back: what a payload says about itself. A message that does not know its number has 0.
+// Read parses a payload. A message that does not contain its number has 0.
 func Read(payload []byte) (destination, key string, seq int64, err error) {
 	words := bytes.SplitN(payload, []byte{' '}, 4)
 	if len(words) < 4 {
@@ -114,10 +114,10 @@ func Read(payload []byte) (destination, key string, seq int64, err error) {
 	return string(words[0]), string(words[1]), seq, nil
 }
 
-// Ours picks the headers that the producer gave. Their names may come back in another case.
+// Ours collects the headers that the producer set. Their names may come back in another case.
 type Ours map[string]string
 
-// Add takes a header if it is one of the producer's.
+// Add adds a header if it is one of the producer's.
 func (o *Ours) Add(name, value string) {
 	if name = strings.ToLower(name); strings.HasPrefix(name, headerPrefix) {
 		if *o == nil {

@@ -17,19 +17,19 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
-// Names at brokers. A topic or stream is named like its destination where nothing else is said.
+// Names at brokers. Other topics and streams are named like their destination.
 const (
 	Stream   = "CAMPAIGN"          // of NATS
 	Exchange = "campaign"          // of RabbitMQ
 	Queue    = "campaign"          // for consumers
 	Receipts = "campaign.receipts" // the same, for the collector
 
-	nowhere = ".nowhere" // behind the name of a destination: nothing takes messages there
+	nowhere = ".nowhere" // appended to the name of a destination: a name that does not exist
 )
 
 const partitions = 8
 
-// tooLarge is the size of a message that a destination has to refuse; 0 if it takes all.
+// tooLarge returns the size of a message that a destination must reject, or 0 if it accepts all.
 func tooLarge(destination string) int {
 	switch destination {
 	case world.Redis:
@@ -41,7 +41,7 @@ func tooLarge(destination string) int {
 	}
 }
 
-// Prepare makes what the messages of a plan need at brokers.
+// Prepare creates what the messages of a plan need at brokers.
 func Prepare(ctx context.Context, plan Plan) error {
 	steps := map[string]func(ctx context.Context, address string) error{
 		world.Kafka: prepareKafka, world.NATS: prepareNATS, world.RabbitMQ: prepareRabbitMQ, world.Redis: prepareRedis,
@@ -66,13 +66,14 @@ func prepareKafka(ctx context.Context, address string) error {
 		return err
 	}
 	defer client.Close()
-	clock := "LogAppendTime" // the broker's, so that it says when a message came
+	clock := "LogAppendTime" // the broker's clock, so that it records when a message arrived
 	configs := map[string]*string{"message.timestamp.type": &clock}
 	_, err = kadm.NewClient(client).CreateTopic(ctx, partitions, 1, configs, world.Kafka)
 	return err
 }
 
-// prepareNATS makes a stream that soon forgets what it has seen, so that duplicates are not hidden.
+// prepareNATS creates a stream with a short deduplication window, so that duplicates are not
+// hidden.
 func prepareNATS(ctx context.Context, address string) error {
 	conn, err := nats.Connect(address)
 	if err != nil {
@@ -83,7 +84,7 @@ func prepareNATS(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	for { // a cluster that has just come up has no leader yet
+	for { // a new cluster has no leader yet
 		_, err = js.CreateStream(ctx, jetstream.StreamConfig{
 			Name: Stream, Subjects: []string{world.NATS}, Storage: jetstream.FileStorage, Replicas: 3,
 			MaxMsgSize: world.MaxPayload, Duplicates: 2 * time.Second,
@@ -99,9 +100,10 @@ func prepareNATS(ctx context.Context, address string) error {
 	}
 }
 
-// prepareRabbitMQ makes two queues that both get everything: one for consumers, of which one works at a time so that order is kept, and one
-// for the collector. A queue of the type stream would keep its entries and number them; but after a restart of the server there is a moment in
-// which messages are confirmed that such a queue has not got, though the other one has.
+// prepareRabbitMQ creates two queues that both receive every message: one for consumers, with a
+// single active consumer so that order is kept, and one for the collector. A stream queue would
+// keep and number its entries; but after a server restart there is a moment in which messages are
+// confirmed although such a queue has not received them.
 func prepareRabbitMQ(_ context.Context, address string) error {
 	conn, err := amqp.Dial(address)
 	if err != nil {

@@ -9,24 +9,24 @@ import (
 // Secret signs webhooks.
 const Secret = "whsec_Y2FtcGFpZ24tY2FtcGFpZ24tY2FtcGFpZ24tMDE="
 
-// Plan is what the processes of the workload are told, as a file.
+// Plan is the configuration of the workload's processes, as a file.
 type Plan struct {
-	Dir string // where the files of the run are
+	Dir string // of the files of the run
 
 	Producers string // database, for producers
 	Pooled    string // the same, through PgBouncer
 	Consumers string // the same, for consumers
 
 	Brokers      map[string]string // addresses of brokers by destination; HTTP has none
-	Receiver     string            // where the HTTP receiver listens
+	Receiver     string            // listen address of the HTTP receiver
 	Destinations []string
 
-	Rate    float64       // messages a second that a producer process commits
-	Writers int           // transactions at a time in a producer process
+	Rate    float64       // messages that a producer process commits per second
+	Writers int           // concurrent transactions in a producer process
 	Keys    int           // ordinary keys of each destination
-	Poison  float64       // share of messages that their destination has to refuse
-	Pause   time.Duration // longest pause inside of a transaction, one of several
-	Linger  time.Duration // longest time that a transaction stays open with all it has written: more than several reads of a relay
+	Poison  float64       // share of messages that their destination must reject
+	Pause   time.Duration // longest of several pauses inside a transaction
+	Linger  time.Duration // longest time that a transaction stays open after its writes: more than several reads of a relay
 }
 
 // Save writes the plan.
@@ -35,7 +35,7 @@ func (p Plan) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, text, 0o600) // there are passwords in it
+	return os.WriteFile(path, text, 0o600) // contains passwords
 }
 
 // Load reads a plan.

@@ -7,17 +7,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Unnumbered is how many keys of each destination have messages that do not know their numbers.
+// Unnumbered is the number of keys of each destination whose messages do not contain their numbers.
 const Unnumbered = 5
 
-// Key is the name of an ordinary key, from 0.
+// Key returns the name of an ordinary key, from 0.
 func Key(destination string, i int) string { return fmt.Sprintf("%s-%03d", destination, i) }
 
-// UnnumberedKey is the name of a key whose writers share no lock but that of Enqueue, from 0.
+// UnnumberedKey returns the name of a key whose writers share no lock except Enqueue's, from 0.
 func UnnumberedKey(destination string, i int) string { return fmt.Sprintf("%s-u%d", destination, i) }
 
-// CreateTables makes the tables of the workload. The ledger is the truth about what was committed. Nothing there is unique but keys, so that
-// whatever happens twice shows.
+// CreateTables creates the tables of the workload. The ledger is the truth about what was
+// committed. Only keys are unique, so that duplicates are visible.
 func CreateTables(ctx context.Context, db *pgx.Conn, plan Plan) error {
 	_, err := db.Exec(ctx, `
 		CREATE SCHEMA campaign;

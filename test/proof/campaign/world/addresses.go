@@ -6,16 +6,17 @@ import (
 	"strings"
 )
 
-// ProducerDSN is the database for producers, through a proxy.
+// ProducerDSN returns the address of the database for producers, through a proxy.
 func (w *World) ProducerDSN() string { return w.dsn(ToProducers, "postrider", "producer") }
 
-// PooledDSN is the database for producers, through PgBouncer and then a proxy.
+// PooledDSN returns the address of the database for producers, through PgBouncer and then a proxy.
 func (w *World) PooledDSN() string { return w.dsn(Pooler, "campaign", "producer") }
 
-// ConsumerDSN is the database for consumers, through a proxy.
+// ConsumerDSN returns the address of the database for consumers, through a proxy.
 func (w *World) ConsumerDSN() string { return w.dsn(ToConsumers, "postrider", "consumer") }
 
-// AdminDSN is the primary as it is now, through a proxy that follows failovers and that no fault touches otherwise.
+// AdminDSN returns the address of the current primary, through a proxy that follows failovers and
+// is not affected by faults.
 func (w *World) AdminDSN() string { return w.dsn(admin, "postrider", "admin") }
 
 func (w *World) dsn(proxy, database, application string) string {
@@ -23,7 +24,7 @@ func (w *World) dsn(proxy, database, application string) string {
 		w.proxies[proxy].Address(), database, application)
 }
 
-// Broker is the direct address of a broker as a URL that its driver understands. HTTP has none.
+// Broker returns the direct URL of a broker for its driver. HTTP has none.
 func (w *World) Broker(destination string) string {
 	address := func(name string) string {
 		a, _ := w.services.address(w.service(name), "") // Start has read them all
@@ -42,7 +43,7 @@ func (w *World) Broker(destination string) string {
 	return ""
 }
 
-// relayURL is the address of a destination for relays, through proxies.
+// relayURL returns the URL of a destination for relays, through proxies.
 func (w *World) relayURL(destination string) string {
 	address := func(name string) string { return w.proxies[name].Address() }
 	switch destination {
@@ -62,7 +63,8 @@ func (w *World) relayURL(destination string) string {
 	return "http://" + address(HTTP) + "/hooks/{name}"
 }
 
-// ReceiverAddress is where the HTTP receiver must listen. Relays post to it through a proxy, under the path /hooks/{name}.
+// ReceiverAddress returns the listen address of the HTTP receiver. Relays post to it through a
+// proxy, under the path /hooks/{name}.
 func (w *World) ReceiverAddress() string { return w.receiver }
 
 func (w *World) destinations() []string {

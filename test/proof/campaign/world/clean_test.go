@@ -22,13 +22,13 @@ const (
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(orphaning); dir != "" {
-		os.Exit(orphan(dir))
+		os.Exit(abandoned(dir))
 	}
 	os.Exit(m.Run())
 }
 
-// orphan starts a world and waits to be killed. The binary of its relays is anything that runs.
-func orphan(dir string) int {
+// abandoned starts a world and waits to be killed. Its relays' binary can be any program.
+func abandoned(dir string) int {
 	w, err := world.Start(context.Background(), options(dir))
 	if err != nil {
 		fmt.Println(err)
@@ -49,7 +49,8 @@ func options(dir string) world.Options {
 	}
 }
 
-// TestClean kills a harness, and holds that nothing of its world is left after Clean: no process, no mount, no network namespace.
+// TestClean kills a harness, and checks that Clean removes everything of its world: processes,
+// mounts, network namespaces.
 func TestClean(t *testing.T) {
 	need.Long(t, "half a minute")
 	dir := t.TempDir()
@@ -84,7 +85,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// remains finds what belongs to the instance: in the list of mounts, of network namespaces, of processes.
+// remains returns what still belongs to the instance: mounts, network namespaces, processes.
 func remains(t *testing.T) []string {
 	t.Helper()
 	var left []string

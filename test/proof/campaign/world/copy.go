@@ -14,7 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// copyCluster makes a physical copy of a running server, as pg_basebackup would: not every set of binaries has that.
+// copyCluster creates a physical copy of a running server. Not every set of binaries has
+// pg_basebackup.
 func copyCluster(ctx context.Context, from, to *node) error {
 	data := filepath.Join(to.dir, "data")
 	if err := os.RemoveAll(data); err != nil {
@@ -40,12 +41,13 @@ func copyCluster(ctx context.Context, from, to *node) error {
 }
 
 var (
-	// emptied are folders whose content belongs to the running server alone.
+	// emptied are folders whose contents belong only to the running server.
 	emptied = []string{"pg_wal", "pg_replslot", "pg_dynshmem", "pg_notify", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"}
 	skipped = []string{"postmaster.pid", "postmaster.opts", "backup_label", "standby.signal", "recovery.signal"}
 )
 
-// copyTree copies a data directory with its owners. Files may vanish and change meanwhile: the log, replayed from the begin of the copy, mends it.
+// copyTree copies a data directory with its owners. Files may vanish and change meanwhile:
+// replaying the WAL from the begin of the copy repairs it.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +87,8 @@ func copyTree(from, to string) error {
 	})
 }
 
-// emptyFolder leaves out what a folder holds, but for the one folder that a server does not make by itself.
+// emptyFolder creates a folder without its contents, except for the one subfolder that a server
+// does not create by itself.
 func emptyFolder(from, to, name string) error {
 	if name == "pg_wal" {
 		info, err := os.Stat(filepath.Join(from, "archive_status"))
@@ -122,7 +125,7 @@ func copyFile(from, to string, info fs.FileInfo) error {
 	return errors.Join(out.Close(), own(to, info))
 }
 
-// createLike makes an empty file with the owner and the rights of another one.
+// createLike creates an empty file with the owner and mode of another one.
 func createLike(file, other string) error {
 	info, err := os.Stat(other)
 	if err != nil {

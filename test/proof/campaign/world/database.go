@@ -17,12 +17,12 @@ import (
 // spare is appended to the instance in the name of the second PostgreSQL server.
 const spare = "b"
 
-// node is one of the two PostgreSQL servers. They change roles.
+// node is one of the two PostgreSQL servers, whose roles change.
 type node struct {
 	service string
 	dir     string
 	address string
-	image   *image // nil where there is none
+	image   *image // nil without one
 }
 
 // database is the primary and its synchronous standby.
@@ -30,14 +30,15 @@ type database struct {
 	services *services
 	version  string
 
-	change sync.Mutex // one change of roles at a time
+	change sync.Mutex // serializes changes of roles
 
 	mu      sync.Mutex
 	primary *node
 	standby *node
 }
 
-// settings make a server of dev/services one for campaigns: crashes are often, so recovery has to be short, and a standby must find what it missed.
+// settings configure a server for campaigns: crashes are frequent, so recovery must be short, and a
+// standby must be able to catch up.
 const settings = `
 # for a campaign
 max_connections = 250
@@ -53,7 +54,7 @@ tcp_user_timeout = 10s
 log_lock_waits = on
 `
 
-// roles returns who is what now.
+// roles returns the current roles.
 func (d *database) roles() (primary, standby *node) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,12 +67,12 @@ func (d *database) setRoles(primary, standby *node) {
 	d.primary, d.standby = primary, standby
 }
 
-// dsn is the server's own address, which follows nobody.
+// dsn returns the server's own address, which follows no failover.
 func (n *node) dsn(database, application string) string {
 	return fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable&connect_timeout=5&application_name=%s", n.address, database, application)
 }
 
-// as runs statements on a connection of its own to a server.
+// as opens a separate connection to a server and calls do.
 func (n *node) as(ctx context.Context, database string, do func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, n.dsn(database, "world"))
 	if err != nil {
@@ -81,7 +82,7 @@ func (n *node) as(ctx context.Context, database string, do func(*pgx.Conn) error
 	return do(conn)
 }
 
-// exec runs statements one after another, each by itself.
+// exec runs statements one after another, each in its own transaction.
 func (n *node) exec(ctx context.Context, statements ...string) error {
 	return n.as(ctx, "postrider", func(conn *pgx.Conn) error {
 		for _, sql := range statements {
@@ -93,7 +94,7 @@ func (n *node) exec(ctx context.Context, statements ...string) error {
 	})
 }
 
-// create lays out a new, empty server and starts it.
+// create initializes an empty server and starts it.
 func (d *database) create(ctx context.Context, n *node) error {
 	if err := d.services.run(ctx, nil, "up", n.service); err != nil {
 		return err
@@ -121,7 +122,7 @@ func (n *node) configure(change func(string) string) error {
 	return os.WriteFile(file, []byte(change(string(text))), 0o600)
 }
 
-// sync makes durable what was not written by the server itself.
+// sync syncs files that the server itself has not written.
 func (n *node) sync(ctx context.Context) error {
 	if n.image == nil {
 		return nil
@@ -135,7 +136,8 @@ var (
 	ownLine    = regexp.MustCompile(`(?m)^(primary_conninfo|synchronous_standby_names) .*\n?`)
 )
 
-// replicate makes a node a new standby of the primary, whatever it was before, and waits until each commit waits for it.
+// replicate makes a node a new standby of the primary, whatever it was before, and waits until
+// commits wait for it.
 func (d *database) replicate(ctx context.Context, primary, standby *node) error {
 	if err := killTree(ctx, d.services.pid(standby.service)); err != nil {
 		return err
@@ -166,7 +168,8 @@ func (d *database) replicate(ctx context.Context, primary, standby *node) error 
 	return d.synchronise(ctx, primary)
 }
 
-// follow writes what makes a copy a standby: whom it follows. Commits of its own, after a promotion, wait for nobody.
+// follow makes a copy a standby of the primary. After a promotion its own commits wait for no
+// standby.
 func (n *node) follow(primary *node) error {
 	auto := filepath.Join(n.dir, "data", "postgresql.auto.conf")
 	text, err := os.ReadFile(auto)
@@ -185,7 +188,7 @@ func (n *node) follow(primary *node) error {
 	return createLike(filepath.Join(n.dir, "data", "standby.signal"), auto)
 }
 
-// synchronise waits until the standby follows, and then lets commits wait for it.
+// synchronise waits until the standby follows, and then makes commits wait for it.
 func (d *database) synchronise(ctx context.Context, primary *node) error {
 	if err := d.caughtUp(ctx, primary, "streaming"); err != nil {
 		return err
@@ -196,7 +199,8 @@ func (d *database) synchronise(ctx context.Context, primary *node) error {
 	return d.caughtUp(ctx, primary, "sync")
 }
 
-// caughtUp waits until the standby has everything that was on the primary's disk when it was asked.
+// caughtUp waits until the standby has everything that was on the primary's disk at the time of the
+// call.
 func (d *database) caughtUp(ctx context.Context, primary *node, state string) error {
 	var target string
 	return within(ctx, time.Minute, 50*time.Millisecond, func() error {

@@ -9,10 +9,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Failover kills the primary, promotes the standby and lets all proxies find it. There is no standby then until [World.Replicate].
+// Failover kills the primary, promotes the standby and retargets all proxies. There is no standby
+// then until [World.Replicate].
 //
-// It loses nothing, because every commit waited for the standby. Right after a crash of the primary that is not so: what was on its disk is visible
-// at once. Hence it first waits until the standby has all.
+// It loses nothing if every commit waited for the standby. Right after a crash of the primary that
+// does not hold: what was on its disk is visible at once. Therefore Failover first waits until the
+// standby has everything.
 func (w *World) Failover(ctx context.Context) (old, now string, err error) {
 	d := w.database
 	d.change.Lock()
@@ -32,8 +34,8 @@ func (w *World) Failover(ctx context.Context) (old, now string, err error) {
 	return primary.service, standby.service, nil
 }
 
-// promote asks again and again, each time with a new snapshot: the one of a question that waits can be in the way of what is still to be
-// replayed, for as long as max_standby_streaming_delay.
+// promote polls with a new snapshot each time: the snapshot of a waiting query could block the
+// replay for as long as max_standby_streaming_delay.
 func promote(ctx context.Context, standby *node) error {
 	if err := standby.exec(ctx, "SELECT pg_promote(false)"); err != nil {
 		return err
@@ -50,7 +52,8 @@ func promote(ctx context.Context, standby *node) error {
 	})
 }
 
-// Replicate makes the server that is not the primary a new standby of it, and returns when commits wait for it again.
+// Replicate makes the server that is not the primary a new standby, and returns when commits wait
+// for it again.
 func (w *World) Replicate(ctx context.Context) error {
 	d := w.database
 	d.change.Lock()
@@ -59,7 +62,8 @@ func (w *World) Replicate(ctx context.Context) error {
 	return d.replicate(ctx, primary, standby)
 }
 
-// followPrimary leads all proxies to the present primary, and breaks what went to another one.
+// followPrimary retargets all proxies to the current primary, and resets connections to the other
+// server.
 func (w *World) followPrimary() {
 	primary, _ := w.database.roles()
 	for _, p := range w.databaseProxies() {
@@ -68,7 +72,8 @@ func (w *World) followPrimary() {
 	}
 }
 
-// LosePower switches the primary's machine off: what it had not synced is lost. The server is dead until [World.RestorePower].
+// LosePower switches the primary's machine off: unsynced writes are lost. The server is down until
+// [World.RestorePower].
 func (w *World) LosePower(ctx context.Context) error {
 	primary, _ := w.database.roles()
 	if primary.image == nil {
@@ -90,7 +95,7 @@ func (w *World) RestorePower(ctx context.Context) error {
 	return w.services.run(ctx, nil, "start", primary.service)
 }
 
-// FillDisk takes all space that the primary has left.
+// FillDisk uses up all space of the primary's file system.
 func (w *World) FillDisk() error {
 	primary, _ := w.database.roles()
 	if primary.image == nil {
@@ -99,7 +104,7 @@ func (w *World) FillDisk() error {
 	return primary.image.fill()
 }
 
-// FreeDisk gives the space back, and starts the primary if it has ended meanwhile.
+// FreeDisk frees the space, and starts the primary if it has exited meanwhile.
 func (w *World) FreeDisk(ctx context.Context) error {
 	primary, _ := w.database.roles()
 	if err := primary.image.free(); err != nil {
@@ -108,7 +113,7 @@ func (w *World) FreeDisk(ctx context.Context) error {
 	return w.revive(ctx, primary)
 }
 
-// revive waits until a server takes connections, and starts it when it has ended.
+// revive waits until a server accepts connections, and starts it if it has exited.
 func (w *World) revive(ctx context.Context, n *node) error {
 	return within(ctx, 2*time.Minute, 100*time.Millisecond, func() error {
 		err := n.exec(ctx, "SELECT 1")

@@ -13,10 +13,11 @@ import (
 	"unsafe"
 )
 
-// image is a file system of its own for the data of a server, in a file: it can lose its power, and it can be full.
+// image is a separate file system for the data of a server, in a file. It can lose its power, and
+// it can be full.
 type image struct {
 	file  string
-	mount string // the folder where it is mounted
+	mount string // the mount point
 }
 
 func newImage(ctx context.Context, file, mount string, size int64) (*image, error) {
@@ -31,7 +32,8 @@ func newImage(ctx context.Context, file, mount string, size int64) (*image, erro
 		return nil, err
 	}
 	i := &image{file, mount}
-	// No blocks are kept for root, or root's file that fills it would leave them to nobody.
+	// Reserve no blocks for root; otherwise the file that root writes to fill it would use them
+	// too.
 	if err := command(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", "-N", "100000", "-E", "lazy_itable_init=0,nodiscard", file); err != nil {
 		return nil, err
 	}
@@ -42,14 +44,14 @@ func (i *image) attach(ctx context.Context) error {
 	return command(ctx, "mount", "-o", "loop,noatime", i.file, i.mount)
 }
 
-// Of linux/fs.h and fs/ext4/ext4.h.
+// From linux/fs.h and fs/ext4/ext4.h.
 const (
 	ioctlShutdown = 0x8004587d // EXT4_IOC_SHUTDOWN, _IOR('X', 125, __u32)
-	noLogFlush    = 2          // nothing more reaches the device, not even the journal
+	noLogFlush    = 2          // nothing more reaches the device, including the journal
 )
 
-// losePower lets nothing more reach the disk, as if the machine were off: what was written and not synced is lost. Whoever still uses the file
-// system gets errors. It stays like that until [image.restorePower].
+// losePower stops all writes to the disk, as if the machine were off: unsynced writes are lost.
+// Users of the file system get errors, until [image.restorePower].
 func (i *image) losePower() error {
 	f, err := os.Open(i.mount)
 	if err != nil {
@@ -63,7 +65,7 @@ func (i *image) losePower() error {
 	return nil
 }
 
-// restorePower mounts what had reached the disk. Nobody may use the old file system any more.
+// restorePower mounts what had reached the disk. The old file system must be unused.
 func (i *image) restorePower(ctx context.Context) error {
 	if err := unmount(ctx, i.mount); err != nil {
 		return err
@@ -73,7 +75,7 @@ func (i *image) restorePower(ctx context.Context) error {
 
 const filler = "filler"
 
-// fill takes all space that is left.
+// fill uses up all remaining space.
 func (i *image) fill() error {
 	f, err := os.Create(filepath.Join(i.mount, filler))
 	if err != nil {
@@ -107,14 +109,14 @@ func (i *image) free() error {
 	return err
 }
 
-// unmount does nothing where nothing is mounted.
+// unmount does nothing if nothing is mounted.
 func unmount(ctx context.Context, dir string) error {
 	return within(ctx, 20*time.Second, 50*time.Millisecond, func() error {
 		mounted, err := isMounted(dir)
 		if err != nil || !mounted {
 			return err
 		}
-		return command(ctx, "umount", dir) // busy for a moment after the death of those who used it
+		return command(ctx, "umount", dir) // busy for a moment after its users have died
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// keepLogs copies what servers have said to Options.Dir.
+// keepLogs copies the logs of servers to Options.Dir.
 func (w *World) keepLogs() error {
 	entries, err := os.ReadDir(w.services.base)
 	if err != nil {
@@ -53,7 +53,7 @@ func copyLog(from, to string) error {
 	return out.Close()
 }
 
-// Versions are those of the servers that can tell, and of the binary.
+// Versions returns the versions of the binary and of the servers that report one.
 func (w *World) Versions(ctx context.Context) map[string]string {
 	versions := map[string]string{}
 	add := func(name, version string, err error) {

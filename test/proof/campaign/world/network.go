@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// network gives each relay a network namespace of its own, so that it can be cut off without anybody being told: not even a reset comes. All that
-// relays talk to are proxies, which listen on one address of the host.
+// network gives each relay its own network namespace, so that it can be cut off silently: not even
+// a reset arrives. Relays talk only to proxies, which listen on one address of the host.
 type network struct {
 	instance string
 	block    int // 10.block.0.0/16
@@ -24,24 +24,24 @@ func newNetwork(instance string, relays int) *network {
 	return &network{instance: instance, block: 64 + int(h.Sum32()%128), relays: relays}
 }
 
-// host is the address where proxies listen.
+// host returns the address where proxies listen.
 func (n *network) host() string { return fmt.Sprintf("10.%d.0.1", n.block) }
 
-// subnet is all addresses of the world.
+// subnet returns the network of the world.
 func (n *network) subnet() string { return fmt.Sprintf("10.%d.0.0/16", n.block) }
 
-// of is the address of a relay, from 1 on.
+// of returns the address of a relay, from 1 on.
 func (n *network) of(relay int) string { return fmt.Sprintf("10.%d.%d.2", n.block, relay) }
 
 func (n *network) namespace(relay int) string {
 	return fmt.Sprintf("postrider-%s-%d", n.instance, relay)
 }
 
-// port is the host's end of the wire to a relay. The kernel allows 15 characters.
+// port returns the name of the host's end of the link to a relay. The kernel allows 15 characters.
 func (n *network) port(relay int) string { return fmt.Sprintf("pr%dn%d", n.block, relay) }
 
 func (n *network) build(ctx context.Context) error {
-	// When a wire is down its route is gone: answers must then not find another way out.
+	// When a link is down its route is gone: responses must not take another route then.
 	if err := ip(ctx, "route", "add", "blackhole", n.subnet(), "metric", "4000"); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (n *network) build(ctx context.Context) error {
 	return nil
 }
 
-// removeNetwork removes what build has made, as far as it is there.
+// removeNetwork removes what build has created, as far as it exists.
 func removeNetwork(ctx context.Context, instance string) error {
 	n := newNetwork(instance, 0)
 	if os.Geteuid() != 0 {
@@ -83,7 +83,7 @@ func removeNetwork(ctx context.Context, instance string) error {
 	for line := range strings.Lines(string(out)) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if strings.HasPrefix(name, "postrider-"+instance+"-") {
-			errs = append(errs, ip(ctx, "netns", "delete", name)) // and with it both ends of the wire
+			errs = append(errs, ip(ctx, "netns", "delete", name)) // which also deletes both ends of the link
 		}
 	}
 	if text, _ := exec.CommandContext(ctx, "ip", "-o", "address", "show", "dev", "lo").Output(); strings.Contains(string(text), n.host()+"/32") {
@@ -111,7 +111,7 @@ func (n *network) cut(ctx context.Context, relay int, answersOnly bool) error {
 	return ip(ctx, "link", "set", n.port(relay), "down")
 }
 
-// join takes a cut back.
+// join undoes a cut.
 func (n *network) join(ctx context.Context, relay int, answersOnly bool) error {
 	if answersOnly {
 		return ip(ctx, "route", "delete", "blackhole", n.of(relay)+"/32")

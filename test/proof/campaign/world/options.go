@@ -12,8 +12,8 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// Destinations of messages. Each is the name of a feed, of a destination of the relay, and the topic of its messages; a topic such as
-// kafka.nowhere belongs to it as well.
+// Destinations of messages. Each is the name of a feed, of a destination of the relay, and the
+// topic of its messages; a topic such as kafka.nowhere belongs to it as well.
 const (
 	Kafka    = "kafka"
 	NATS     = "nats"
@@ -22,47 +22,49 @@ const (
 	HTTP     = "http"
 )
 
-// Destinations are all of them.
+// Destinations returns all destinations.
 func Destinations() []string { return []string{Kafka, NATS, RabbitMQ, Redis, HTTP} }
 
-// MaxPayload is the largest payload that every destination takes. Anything larger is poison.
+// MaxPayload is the largest payload that every destination accepts. Anything larger is poison.
 const MaxPayload = 64 << 10
 
-// Options say what to build.
+// Options configures a world.
 type Options struct {
 	// Dir is an existing folder for logs, configuration files and disk images. Required.
 	Dir string
 	// Postrider is the binary that migrates the database and runs the relays. Required.
 	Postrider string
-	// Older is a binary of an earlier version, for rolling upgrades. Defaults to none.
+	// Older is the binary of an earlier version, for rolling upgrades. Defaults to none.
 	Older string
-	// Skewed is the binary with a wall clock that can be wrong: see [BuildSkewed]. Defaults to none.
+	// Skewed is a binary whose wall clock can be wrong: see [BuildSkewed]. Defaults to none.
 	Skewed string
-	// Instance tells worlds on one machine apart, in small letters. Defaults to "campaign".
+	// Instance distinguishes worlds on one machine, in lower case. Defaults to "campaign".
 	Instance string
 	// Postgres is the version, 15 or 18. Defaults to "15".
 	Postgres string
-	// Relays is how many relay processes run. Defaults to 3; the last one goes through PgBouncer.
+	// Relays is the number of relay processes. Defaults to 3; the last one goes through PgBouncer.
 	Relays int
-	// Lease is that of relays. Defaults to 6 s.
+	// Lease is the relays' lease. Defaults to 6 s.
 	Lease time.Duration
 	// Secret signs webhooks. Defaults to none.
 	Secret string
 	// Period is how long one slot of the log's ring is written; there are 8. Defaults to a minute.
 	Period time.Duration
-	// ImageSize is the size of the file system that each PostgreSQL server lives on. Defaults to 16 GiB; the file is sparse.
+	// ImageSize is the size of the file system of each PostgreSQL server. Defaults to 16 GiB; the
+	// file is sparse.
 	ImageSize int64
 	// Plain leaves out what only root can do: disk images and network namespaces.
 	Plain bool
-	// Without are destinations that are not there.
+	// Without lists destinations to leave out.
 	Without []string
-	// Note is told of what happens that nobody asked for, such as a relay that ends by itself. Defaults to nothing.
+	// Note is called for unplanned events, such as a relay that exits by itself. Defaults to a
+	// no-op.
 	Note func(record.Event)
 }
 
 var instanceForm = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 
-// complete sets the defaults and reports mistakes.
+// complete sets defaults and reports invalid options.
 func (o *Options) complete() error {
 	if o.Instance == "" {
 		o.Instance = "campaign"
@@ -91,7 +93,7 @@ func (o *Options) complete() error {
 	if o.Relays < 2 {
 		return errors.New("want at least two relays: one of them goes through PgBouncer")
 	}
-	// Processes start in other folders than ours.
+	// Processes start in other folders than this one.
 	for _, path := range []*string{&o.Dir, &o.Postrider, &o.Older, &o.Skewed} {
 		if *path == "" {
 			continue
@@ -111,7 +113,8 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Rootless says why this machine gives no disk images and no network namespaces, or nil if it does.
+// Rootless returns the reason why this machine supports no disk images and network namespaces, or
+// nil.
 func Rootless() error {
 	if os.Geteuid() != 0 {
 		return errors.New("only root can mount disk images and make network namespaces")

@@ -7,12 +7,13 @@ import (
 	"syscall"
 )
 
-// urgency is how much sooner this process, with its proxies, and brokers, relays and consumers get a processor than those who bring the work and the
-// database, which does it. They would have machines of their own; on one machine that is too small for all of it, the work has to wait,
-// or brokers miss their own deadlines without any fault.
+// urgency is the scheduling advantage of this process (with its proxies), brokers, relays and
+// consumers over producers and the database. In production they have separate machines; on one
+// machine that is too small, producers must wait, or brokers miss their own deadlines without any
+// fault.
 const urgency = 10
 
-// hurry makes this process urgent, and with it what it starts. Without the right to, nothing is.
+// hurry raises the priority of this process and its children, if permitted.
 func hurry() {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -26,14 +27,14 @@ func hurry() {
 	hurrySession(os.Getpid())
 }
 
-// hurrySession makes the session of a process urgent among all sessions: Linux first divides its time among these, and each connection of
-// PostgreSQL is one.
+// hurrySession raises the priority of a process's session: Linux first divides its time among
+// sessions, and each connection of PostgreSQL is one.
 func hurrySession(pid int) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(-urgency)), 0)
 }
 
-// patient is a command that is not urgent.
-func patient(argv []string) []string {
+// relaxed returns a command that runs without the raised priority.
+func relaxed(argv []string) []string {
 	if os.Geteuid() != 0 {
 		return argv
 	}

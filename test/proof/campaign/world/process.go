@@ -15,7 +15,8 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// Role is what a process is for. Processes are compared by it, and faults find their victims by it.
+// Role is the purpose of a process. Samples are compared by role, and faults choose their victims
+// by it.
 type Role string
 
 // The roles.
@@ -26,33 +27,35 @@ const (
 	Receiver Role = "receiver"
 )
 
-// Program is what to run.
+// Program describes a program to run.
 type Program struct {
 	Name string // unique
 	Role Role
 	Path string
 	Args []string
-	Env  []string // beside that of this process, from which POSTRIDER_*, OTEL_* and PG* are left out
-	// Metrics is the address of its Prometheus figures, for goroutines: http://127.0.0.1:8710/metrics. Defaults to none.
+	Env  []string // added to that of this process without POSTRIDER_*, OTEL_* and PG*
+	// Metrics is the address of its Prometheus metrics, for goroutines:
+	// http://127.0.0.1:8710/metrics. Defaults to none.
 	Metrics string
 
 	inside string // a network namespace
 	token  string // for Metrics
 }
 
-// Process is a place that is taken by one process of a program after another. All its methods may be called from any goroutine.
-// A process that ends by itself is noted (Options.Note) and started again after a second, as a service manager would.
+// Process is a place that is filled by one process of a program after another. It is safe for
+// concurrent use. A process that exits by itself is reported (Options.Note) and restarted after a
+// second, as by a service manager.
 type Process struct {
 	world *World
 
-	act sync.Mutex // one change at a time
+	act sync.Mutex // serializes changes
 
 	mu      sync.Mutex
 	program Program
 	cmd     *exec.Cmd
 	done    chan struct{} // closed when cmd has ended
 	err     error         // how cmd has ended
-	wanted  bool          // it is meant to run
+	wanted  bool          // it is supposed to run
 	paused  bool
 	ends    int
 }
@@ -74,7 +77,7 @@ func (w *World) Spawn(program Program) (*Process, error) {
 	return p, p.Start()
 }
 
-// Processes are those of a role, in the order of their start.
+// Processes returns the processes of a role, in the order of their start.
 func (w *World) Processes(role Role) []*Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +90,7 @@ func (w *World) Processes(role Role) []*Process {
 	return all
 }
 
-// Process finds one by its name; nil if there is none.
+// Process returns the process with a name, or nil.
 func (w *World) Process(name string) *Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,13 +102,13 @@ func (w *World) Process(name string) *Process {
 	return nil
 }
 
-// Name is that of the program.
+// Name returns the name of the program.
 func (p *Process) Name() string { return p.program.Name }
 
-// Role is that of the program.
+// Role returns the role of the program.
 func (p *Process) Role() Role { return p.program.Role }
 
-// PID is the number of the process that runs now, or 0.
+// PID returns the ID of the current process, or 0.
 func (p *Process) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,14 +118,14 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Paused reports whether it is held by [Process.Pause].
+// Paused reports whether it is suspended by [Process.Pause].
 func (p *Process) Paused() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.paused
 }
 
-// Ends is how often it has ended by itself.
+// Ends returns how often it has exited by itself.
 func (p *Process) Ends() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,21 +144,21 @@ func (p *Process) running() bool {
 	}
 }
 
-// Become sets what the next Start runs: another binary, with more variables of the environment.
+// Become sets what the next Start runs: another binary, with additional environment variables.
 func (p *Process) Become(path string, env ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.program.Path, p.program.Env = path, env
 }
 
-// Path is the binary that the next Start runs.
+// Path returns the binary that the next Start runs.
 func (p *Process) Path() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.program.Path
 }
 
-// Start starts the program if it does not run.
+// Start starts the program if it is not running.
 func (p *Process) Start() error {
 	p.act.Lock()
 	defer p.act.Unlock()
@@ -176,17 +179,17 @@ func (p *Process) launch() error {
 	defer out.Close()
 	argv := append([]string{p.program.Path}, p.program.Args...)
 	if p.program.Role == Producer {
-		argv = patient(argv)
+		argv = relaxed(argv)
 	}
 	if p.program.inside != "" {
-		// It becomes the program, under the same number. (ip netns exec would give it its own copy of all mounts too, and no disk image could
-		// be unmounted as long as it runs.)
+		// nsenter executes the program under the same process ID. (ip netns exec would also give it
+		// a private copy of all mounts, and no disk image could be unmounted while it runs.)
 		argv = append([]string{"nsenter", "--net=/run/netns/" + p.program.inside}, argv...)
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(environment(), p.program.Env...)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the harness, which ends them in order
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the harness, which stops them in order
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%s: %w", p.Name(), err)
 	}
@@ -196,7 +199,7 @@ func (p *Process) launch() error {
 	return p.world.remember(cmd.Process.Pid)
 }
 
-// watch waits for the end of a process, and starts another one if nobody wanted it to end.
+// watch waits for the end of a process, and restarts it if the end was not intended.
 func (p *Process) watch(cmd *exec.Cmd, done chan struct{}) {
 	err := cmd.Wait()
 	p.world.forget(cmd.Process.Pid)
@@ -229,7 +232,7 @@ func (p *Process) watch(cmd *exec.Cmd, done chan struct{}) {
 	})
 }
 
-// Kill ends it at once and leaves it ended until [Process.Start].
+// Kill kills it and does not restart it until [Process.Start].
 func (p *Process) Kill() error {
 	p.act.Lock()
 	defer p.act.Unlock()
@@ -237,7 +240,8 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// Stop asks it to end, and waits. It is killed when ctx ends, and that is an error. An exit status other than 0 is an error too.
+// Stop stops it and waits. When ctx ends it is killed, and Stop returns an error; an exit status
+// other than 0 is an error too.
 func (p *Process) Stop(ctx context.Context) error {
 	p.act.Lock()
 	defer p.act.Unlock()
@@ -281,10 +285,10 @@ func (p *Process) end(ctx context.Context, signal syscall.Signal) (exit, err err
 	return p.err, nil
 }
 
-// Pause lets it do nothing until [Process.Resume].
+// Pause suspends it until [Process.Resume].
 func (p *Process) Pause() error { return p.hold(syscall.SIGSTOP, true) }
 
-// Resume lets it go on.
+// Resume resumes it.
 func (p *Process) Resume() error { return p.hold(syscall.SIGCONT, false) }
 
 func (p *Process) hold(signal syscall.Signal, paused bool) error {
@@ -309,7 +313,7 @@ func (p *Process) signal(signal syscall.Signal) error {
 	return syscall.Kill(-cmd.Process.Pid, signal)
 }
 
-// note tells the campaign of something that nobody asked for.
+// note reports an unplanned event to the campaign.
 func (w *World) note(target, detail string) {
 	if w.Options.Note != nil {
 		w.Options.Note(record.Event{At: time.Now(), Phase: record.Note, Target: target, Detail: detail})

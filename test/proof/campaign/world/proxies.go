@@ -10,18 +10,20 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/proxy"
 )
 
-// Names of proxies, beside those of destinations. Each relay has one of its own to the database: see [World.RelayProxy].
+// Names of proxies, in addition to those of destinations. Each relay has a separate one to the
+// database: see [World.RelayProxy].
 const (
 	ToProducers = "database:producer"
 	ToConsumers = "database:consumer"
 	ToPooler    = "database:pooler" // between PgBouncer and the database
 	Pooler      = "pooler"          // in front of PgBouncer
-	admin       = "database:admin"  // no fault touches it
+	admin       = "database:admin"  // not affected by faults
 )
 
 const databasePrefix = "database:"
 
-// RelayProxy is the name of the proxy between a relay and the database, or between it and PgBouncer.
+// RelayProxy returns the name of the proxy between a relay and the database, or between it and
+// PgBouncer.
 func (w *World) RelayProxy(relay string) string {
 	if relay == w.pooledRelay() {
 		return Pooler
@@ -29,10 +31,11 @@ func (w *World) RelayProxy(relay string) string {
 	return databasePrefix + relay
 }
 
-// pooledRelay is the one that goes through PgBouncer: the last.
+// pooledRelay returns the relay that goes through PgBouncer: the last one.
 func (w *World) pooledRelay() string { return relayName(w.Options.Relays) }
 
-// Proxy returns a proxy by its name; those of NATS are nats1, nats2 and nats3. It panics if there is none.
+// Proxy returns a proxy by its name; those of NATS are nats1, nats2 and nats3. It panics if there
+// is none.
 func (w *World) Proxy(name string) *proxy.Proxy {
 	p := w.proxies[name]
 	if p == nil {
@@ -41,7 +44,7 @@ func (w *World) Proxy(name string) *proxy.Proxy {
 	return p
 }
 
-// BrokerProxies are the names of the proxies in front of a destination.
+// BrokerProxies returns the names of the proxies in front of a destination.
 func (w *World) BrokerProxies(destination string) []string {
 	if destination == NATS {
 		return []string{"nats1", "nats2", "nats3"}
@@ -49,7 +52,7 @@ func (w *World) BrokerProxies(destination string) []string {
 	return []string{destination}
 }
 
-// DatabaseProxies are the names of those in front of the database that faults may touch.
+// DatabaseProxies returns the names of the database proxies that faults may affect.
 func (w *World) DatabaseProxies() []string {
 	var names []string
 	for name := range w.proxies {
@@ -61,7 +64,7 @@ func (w *World) DatabaseProxies() []string {
 	return names
 }
 
-// databaseProxies are those that lead to the primary.
+// databaseProxies returns the proxies that lead to the primary.
 func (w *World) databaseProxies() []*proxy.Proxy {
 	var all []*proxy.Proxy
 	for name, p := range w.proxies {
@@ -72,7 +75,7 @@ func (w *World) databaseProxies() []*proxy.Proxy {
 	return all
 }
 
-// listen opens all proxies. They refuse until they have a target.
+// listen opens all proxies. They refuse connections until they have a target.
 func (w *World) listen() error {
 	names := []string{ToProducers, ToConsumers, ToPooler, Pooler, admin}
 	for relay := 1; relay < w.Options.Relays; relay++ {
@@ -92,7 +95,7 @@ func (w *World) listen() error {
 	return nil
 }
 
-// connect gives the proxies their targets.
+// connect sets the targets of the proxies.
 func (w *World) connect() error {
 	targets := map[string]struct{ name, port string }{Pooler: {PgBouncer, ""}}
 	for _, d := range w.destinations() {

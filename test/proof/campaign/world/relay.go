@@ -16,7 +16,7 @@ func relayName(n int) string { return fmt.Sprintf("relay%d", n) }
 
 const healthPort = 8710
 
-// StartRelays starts the relay processes. Names at the brokers should be there by then.
+// StartRelays starts the relay processes. Names at the brokers should exist by then.
 func (w *World) StartRelays(ctx context.Context) error {
 	for n := 1; n <= w.Options.Relays; n++ {
 		if err := w.startRelay(n); err != nil {
@@ -31,7 +31,7 @@ func (w *World) StartRelays(ctx context.Context) error {
 	return nil
 }
 
-// Lives waits until a relay answers.
+// Lives waits until a relay responds.
 func (w *World) Lives(ctx context.Context, relay *Process) error {
 	if err := within(ctx, 30*time.Second, 50*time.Millisecond, func() error { return w.ask(ctx, relay, "/livez") }); err != nil {
 		return fmt.Errorf("%s does not live: %w", relay.Name(), err)
@@ -56,7 +56,8 @@ func (w *World) startRelay(n int) error {
 	return err
 }
 
-// relayConfig is the file of a relay: one feed for each destination, which has the messages of its topics.
+// relayConfig returns the configuration of a relay: one feed for each destination, with the
+// messages of its topics.
 func (w *World) relayConfig(name, health string) string {
 	database := "postrider"
 	if name == w.pooledRelay() {
@@ -94,10 +95,11 @@ func (w *World) brokerOptions(destination string) string {
 	return ""
 }
 
-// Relays are the relay processes: relay1, relay2 …
+// Relays returns the relay processes: relay1, relay2 …
 func (w *World) Relays() []*Process { return w.Processes(Relay) }
 
-// RelaysReady waits until every relay holds its share of the shards, and all it talks to answers.
+// RelaysReady waits until every relay owns its share of the shards, and everything that it depends
+// on responds.
 func (w *World) RelaysReady(ctx context.Context) error {
 	for _, p := range w.Relays() {
 		if err := until(ctx, 50*time.Millisecond, func() error { return w.ask(ctx, p, "/readyz?verbose") }); err != nil {
@@ -107,7 +109,8 @@ func (w *World) RelaysReady(ctx context.Context) error {
 	return nil
 }
 
-// ask sends a request to a relay's health address. Anything but 200 is an error with what it says.
+// ask sends a request to a relay's health address. For any status except 200 it returns an error
+// with the response.
 func (w *World) ask(ctx context.Context, p *Process, path string) error {
 	address := strings.TrimSuffix(p.program.Metrics, "/metrics") + path
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -120,7 +123,7 @@ func (w *World) ask(ctx context.Context, p *Process, path string) error {
 	return nil
 }
 
-// client has no connections that outlive a request: the one who answers may be cut off, and killed.
+// client keeps no connections between requests, because the relay may be cut off and killed.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 func get(ctx context.Context, address, token string) (io.ReadCloser, error) {

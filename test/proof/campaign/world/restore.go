@@ -14,9 +14,11 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/proxy"
 )
 
-// Restore moves the database, as an operator does who takes a copy and goes on with it: by a dump into a new cluster where the binaries have
-// pg_dump, otherwise by a copy within the cluster. Nobody is connected meanwhile, so nothing is lost. Relays see that the ledger was written elsewhere, and pause until
-// [World.Rebase]. There is no standby until [World.Replicate] if it was a dump.
+// Restore moves the database, as an operator does who restores a copy and continues with it: by a
+// dump into a new cluster if the binaries include pg_dump, otherwise by a copy within the cluster.
+// No client is connected meanwhile, so nothing is lost. Relays detect that the ledger was written
+// elsewhere, and pause until [World.Rebase]. After a dump there is no standby until
+// [World.Replicate].
 func (w *World) Restore(ctx context.Context) (how string, err error) {
 	d := w.database
 	d.change.Lock()
@@ -31,14 +33,14 @@ func (w *World) Restore(ctx context.Context) (how string, err error) {
 		return "by a copy within the cluster", clone(ctx, primary)
 	}
 	if err := w.dumpTo(ctx, bin, primary, standby); err != nil {
-		// Back to what there was before.
+		// Undo the change.
 		return "", errors.Join(err, w.revive(ctx, primary), d.replicate(ctx, primary, standby))
 	}
 	d.setRoles(standby, primary)
 	return "by a dump into a new cluster", nil
 }
 
-// dumpTo makes a new cluster of the standby, moves the database there, and ends the primary.
+// dumpTo makes the standby a new cluster, moves the database there, and stops the primary.
 func (w *World) dumpTo(ctx context.Context, bin string, primary, standby *node) error {
 	if err := primary.exec(ctx, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"); err != nil {
 		return err
@@ -52,13 +54,14 @@ func (w *World) dumpTo(ctx context.Context, bin string, primary, standby *node) 
 	return killTree(ctx, w.services.pid(primary.service))
 }
 
-// Rebase lets relays go on with a database that was moved.
+// Rebase makes relays continue with a moved database.
 func (w *World) Rebase(ctx context.Context) error {
 	_, err := w.Postrider(ctx, "rebase", "--yes")
 	return err
 }
 
-// closeDatabase breaks all connections to the database and refuses new ones until the returned function is called; then they go to the primary.
+// closeDatabase resets all connections to the database and refuses new ones until the returned
+// function is called; then they go to the primary.
 func (w *World) closeDatabase() (open func()) {
 	before := map[*proxy.Proxy]proxy.Behaviour{}
 	for _, p := range w.databaseProxies() {
@@ -74,7 +77,7 @@ func (w *World) closeDatabase() (open func()) {
 	}
 }
 
-// disconnect waits until nobody but us is connected.
+// disconnect waits until no other client is connected.
 func disconnect(ctx context.Context, n *node) error {
 	return n.as(ctx, "postgres", func(conn *pgx.Conn) error {
 		return within(ctx, 30*time.Second, 50*time.Millisecond, func() error {
@@ -89,7 +92,7 @@ func disconnect(ctx context.Context, n *node) error {
 	})
 }
 
-// clone goes on with a copy of the database under the old name.
+// clone replaces the database by a copy under the old name.
 func clone(ctx context.Context, n *node) error {
 	return n.as(ctx, "postgres", func(conn *pgx.Conn) error {
 		for _, sql := range []string{
@@ -105,7 +108,7 @@ func clone(ctx context.Context, n *node) error {
 	})
 }
 
-// renew makes a new, empty cluster of a node.
+// renew makes a node a new, empty cluster.
 func (d *database) renew(ctx context.Context, n *node) error {
 	if err := killTree(ctx, d.services.pid(n.service)); err != nil {
 		return err
@@ -141,7 +144,7 @@ func transfer(ctx context.Context, bin string, from, to *node) error {
 	return nil
 }
 
-// limited keeps the begin of what a program says.
+// limited keeps the beginning of a program's output.
 type limited struct{ text []byte }
 
 func (l *limited) Write(p []byte) (int, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// Sample measures all processes that run, relays and those of [World.Spawn].
+// Sample samples all running processes: relays and those of [World.Spawn].
 func (w *World) Sample(ctx context.Context) []record.Process {
 	w.mu.Lock()
 	processes := slices.Clone(w.processes)

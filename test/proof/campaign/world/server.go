@@ -22,14 +22,16 @@ type Server struct {
 	service string
 }
 
-// Names of servers, beside those of destinations; the NATS servers are nats1, nats2 and nats3.
+// Names of servers, in addition to those of destinations; the NATS servers are nats1, nats2 and
+// nats3.
 const (
 	Primary   = "primary"
 	Standby   = "standby"
 	PgBouncer = "pgbouncer"
 )
 
-// Server finds a server by its name. The primary and the standby are those of now: they may change their roles later.
+// Server returns a server by its name. The primary and the standby are the current ones: they may
+// change their roles later.
 func (w *World) Server(name string) *Server {
 	return &Server{w, name, w.service(name)}
 }
@@ -48,13 +50,13 @@ func (w *World) service(name string) string {
 	return name + "@" + w.Options.Instance
 }
 
-// Name is what it was found by.
+// Name returns the name that it was found by.
 func (s *Server) Name() string { return s.name }
 
 // Running reports whether it has a process.
 func (s *Server) Running() bool { return s.world.services.pid(s.service) != 0 }
 
-// PIDs are the numbers of all its processes.
+// PIDs returns the IDs of all its processes.
 func (s *Server) PIDs() []int {
 	pid := s.world.services.pid(s.service)
 	if pid == 0 {
@@ -63,7 +65,7 @@ func (s *Server) PIDs() []int {
 	return tree(pid)
 }
 
-// Kill ends all its processes at once.
+// Kill kills all its processes.
 func (s *Server) Kill(ctx context.Context) error {
 	pid := s.world.services.pid(s.service)
 	if pid == 0 {
@@ -77,15 +79,15 @@ func (s *Server) Start(ctx context.Context) error {
 	return s.world.services.run(ctx, nil, "start", s.service)
 }
 
-// Stop ends it cleanly.
+// Stop stops it cleanly.
 func (s *Server) Stop(ctx context.Context) error {
 	return s.world.services.run(ctx, nil, "down", s.service)
 }
 
-// Pause lets all its processes do nothing until Resume.
+// Pause suspends all its processes until Resume.
 func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
 
-// Resume lets it go on.
+// Resume resumes them.
 func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(signal syscall.Signal) error {
@@ -102,7 +104,7 @@ func (w *World) Connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.Connect(ctx, primary.dsn("postrider", "fault"))
 }
 
-// NATSLeader is the server that leads the stream of a subject.
+// NATSLeader returns the server that leads the stream of a subject.
 func (w *World) NATSLeader(ctx context.Context, subject string) (string, error) {
 	conn, err := nats.Connect(w.Broker(NATS), nats.NoReconnect())
 	if err != nil {
@@ -128,7 +130,7 @@ func (w *World) NATSLeader(ctx context.Context, subject string) (string, error) 
 	return NATS + strings.TrimPrefix(cluster.Leader, "n"), nil
 }
 
-// MoveSubject gives the stream that has a subject another one instead. What is in the stream stays there.
+// MoveSubject replaces a subject of the stream that has it. The contents of the stream stay.
 func (w *World) MoveSubject(ctx context.Context, from, to string) error {
 	conn, err := nats.Connect(w.Broker(NATS))
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// services is dev/services: it installs, starts and stops servers.
+// services runs dev/services, which installs, starts and stops servers.
 type services struct {
 	script string
 	base   string // the folder with their data
 }
 
-// findServices looks where the environment says, otherwise in the folders above.
+// findServices uses the environment, or else searches the parent folders.
 func findServices() (*services, error) {
 	script := os.Getenv("POSTRIDER_SERVICES")
 	if script == "" {
@@ -37,7 +37,7 @@ func findServices() (*services, error) {
 	return &services{script, base}, nil
 }
 
-// Root is the folder of the repository.
+// Root returns the root of the repository.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	for ; err == nil; dir = filepath.Dir(dir) {
@@ -51,12 +51,12 @@ func Root() (string, error) {
 	return "", err
 }
 
-// run calls the script with variables of the environment.
+// run runs the script with additional environment variables.
 func (s *services) run(ctx context.Context, env []string, args ...string) error {
 	argv, server := append([]string{s.script}, args...), args[len(args)-1]
 	database := strings.HasPrefix(server, "postgres")
 	if database {
-		argv = patient(argv)
+		argv = relaxed(argv)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(append(os.Environ(), "POSTRIDER_SERVICES_DIR="+s.base), env...)
@@ -79,7 +79,7 @@ func (s *services) run(ctx context.Context, env []string, args ...string) error 
 
 func (s *services) dir(name string) string { return filepath.Join(s.base, name) }
 
-// address is where a server listens. word is that of a further port, or empty.
+// address returns the address of a server. word selects an additional port, or is empty.
 func (s *services) address(name, word string) (string, error) {
 	file := "port"
 	if word != "" {
@@ -89,7 +89,8 @@ func (s *services) address(name, word string) (string, error) {
 	return "127.0.0.1:" + strings.TrimSpace(string(port)), err
 }
 
-// pid is the number of a server's first process, or 0 if it does not run. Somebody else may have got the number since.
+// pid returns the ID of a server's first process, or 0 if it does not run. Another process may have
+// got the ID since.
 func (s *services) pid(name string) int {
 	file, data := filepath.Join(s.dir(name), "pid"), ""
 	if strings.HasPrefix(name, "postgres") {

@@ -13,15 +13,17 @@ import (
 	"time"
 )
 
-// SkewVariable says by how much the clock of a binary of [BuildSkewed] is wrong, as a duration: 36h, -2h30m. Every other [SkewPeriod] it is wrong by
-// as much the other way, as if somebody were setting it.
+// SkewVariable sets by how much the clock of a binary of [BuildSkewed] is wrong, as a duration:
+// 36h, -2h30m. In every other [SkewPeriod] it is wrong by as much in the other direction, as if it
+// were being set.
 const SkewVariable = "CAMPAIGN_CLOCK_SKEW"
 
 // SkewPeriod is the time between two jumps of the clock.
 const SkewPeriod = 2 * time.Second
 
-// BuildSkewed builds the command with a wall clock that can be wrong. Only a change of the standard library does that: Go programs do not ask the C
-// library for the time, and a time namespace moves the monotonic clock alone.
+// BuildSkewed builds the command with a wall clock that can be wrong. That takes a change of the
+// standard library: Go programs do not use the C library for the time, and a time namespace changes
+// only the monotonic clock.
 func BuildSkewed(ctx context.Context, target string) error {
 	root, err := Root()
 	if err != nil {
@@ -52,7 +54,8 @@ func BuildSkewed(ctx context.Context, target string) error {
 	return nil
 }
 
-// SkewOverlay writes into a folder what the standard library gets instead, and returns it as a map for the -overlay flag of go build.
+// SkewOverlay writes the changed files of the standard library into a folder, and returns them as a
+// map for the -overlay flag of go build.
 func SkewOverlay(ctx context.Context, dir string) (map[string]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -89,7 +92,7 @@ var skewBy = func() Duration {
 	return d
 }()
 
-// skew is by how many seconds the wall clock is wrong now.
+// skew returns the current error of the wall clock in seconds.
 func skew(mono int64) int64 {
 	if mono/%d%%2 == 0 {
 		return int64(skewBy / Second)

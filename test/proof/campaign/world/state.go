@@ -13,12 +13,13 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// state is what must be removed when a harness has not done it itself. It lies beside the data of the servers.
+// state lists what must be removed if a harness was killed. It is stored beside the data of the
+// servers.
 type state struct {
-	Processes map[int]string // by number, with the time of birth
+	Processes map[int]string // by process ID, with the start time
 }
 
-// place is the folder of a world in that of the servers: its state, and its disk images.
+// place returns the folder of a world in that of the servers: its state, and its disk images.
 func place(base, instance string) string { return filepath.Join(base, "world-"+instance) }
 
 func (w *World) remember(pid int) error {
@@ -32,14 +33,15 @@ func (w *World) forget(pid int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.state.Processes, pid)
-	_ = w.save() // then it names a process that is gone, which does no harm
+	_ = w.save() // a dead process in the list does no harm
 }
 
 func (w *World) save() error {
 	return record.WriteJSON(filepath.Join(w.place, "state.json"), w.state)
 }
 
-// hold makes sure that there is one world of an instance at a time, until the file is closed, by the end of the process at the latest.
+// hold ensures that only one world of an instance runs at a time, until the file is closed, at the
+// latest when the process ends.
 func hold(base, instance string) (*os.File, error) {
 	dir := place(base, instance)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -55,7 +57,8 @@ func hold(base, instance string) (*os.File, error) {
 	return f, nil
 }
 
-// Clean removes what a world of an instance has left behind: processes, servers with their data, mounts, network namespaces.
+// Clean removes what a world of an instance has left behind: processes, servers with their data,
+// mounts, network namespaces.
 func Clean(ctx context.Context, instance string) error {
 	s, err := findServices()
 	if err != nil {
@@ -95,7 +98,7 @@ func clean(ctx context.Context, s *services, instance string) error {
 		return err
 	}
 	for _, e := range entries {
-		if e.Name() == "lock" { // whoever holds it is us
+		if e.Name() == "lock" { // this process holds it
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
@@ -105,7 +108,8 @@ func clean(ctx context.Context, s *services, instance string) error {
 	return nil
 }
 
-// removeServers ends all servers of an instance, crashed or not, and removes their data and file systems.
+// removeServers stops all servers of an instance, crashed or not, and removes their data and file
+// systems.
 func removeServers(ctx context.Context, s *services, instance string) error {
 	entries, err := os.ReadDir(s.base)
 	if err != nil {
@@ -129,7 +133,8 @@ func removeServers(ctx context.Context, s *services, instance string) error {
 	return nil
 }
 
-// environment is that of this process, without what would change the configuration of a relay or the way to a database.
+// environment returns that of this process, without variables that would change a relay's
+// configuration or the address of a database.
 func environment() []string {
 	var env []string
 	for _, v := range os.Environ() {

@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// stat is a line of /proc/PID/stat behind the name: state, parent … A process that is gone, or a zombie, has none.
+// stat returns the fields of /proc/PID/stat after the name: state, parent … It returns none for a
+// zombie or a missing process.
 func stat(pid int) []string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return nil
 	}
-	// The name may have spaces and parentheses.
+	// The name may contain spaces and parentheses.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return nil
@@ -27,7 +28,8 @@ func stat(pid int) []string {
 
 func alive(pid int) bool { return pid > 0 && stat(pid) != nil }
 
-// born is when a process was started, in ticks of the machine: it tells it from whoever has the same number later.
+// born returns the start time of a process in clock ticks, which distinguishes it from a later
+// process with the same ID.
 func born(pid int) string {
 	fields := stat(pid)
 	if fields == nil {
@@ -36,7 +38,7 @@ func born(pid int) string {
 	return fields[19]
 }
 
-// tree is a process and all that come from it.
+// tree returns a process and all its descendants.
 func tree(pid int) []int {
 	children := map[int][]int{}
 	entries, _ := os.ReadDir("/proc")
@@ -57,8 +59,8 @@ func tree(pid int) []int {
 	return all
 }
 
-// killTree ends a process and all that come from it at once. The parent is stopped first, so that it can neither start new ones nor react to the
-// death of the old ones.
+// killTree kills a process and all its descendants. The parent is stopped first, so that it can
+// neither start new ones nor react to the death of the old ones.
 func killTree(ctx context.Context, pid int) error {
 	if !alive(pid) {
 		return nil
@@ -80,7 +82,7 @@ func killTree(ctx context.Context, pid int) error {
 	})
 }
 
-// signalTree sends a signal to a process and all that come from it, the parent first.
+// signalTree sends a signal to a process and all its descendants, the parent first.
 func signalTree(pid int, signal syscall.Signal) error {
 	for _, p := range tree(pid) {
 		if err := syscall.Kill(p, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -90,7 +92,7 @@ func signalTree(pid int, signal syscall.Signal) error {
 	return nil
 }
 
-// until asks until there is no error. When ctx ends it returns the last one.
+// until polls ok until it returns no error. When ctx ends it returns the last error.
 func until(ctx context.Context, every time.Duration, ok func() error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -107,7 +109,7 @@ func until(ctx context.Context, every time.Duration, ok func() error) error {
 	}
 }
 
-// within is until with a limit of its own.
+// within is until with a timeout.
 func within(ctx context.Context, limit, every time.Duration, ok func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

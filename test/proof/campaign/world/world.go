@@ -20,14 +20,14 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/proxy"
 )
 
-// World is all servers, proxies and processes of a campaign.
+// World has all servers, proxies and processes of a campaign.
 type World struct {
 	Options Options
 
 	services *services
 	lock     *os.File
 	place    string
-	network  *network // nil where relays share the machine's
+	network  *network // nil if relays share the machine's
 	database *database
 	host     string // where proxies listen
 	proxies  map[string]*proxy.Proxy
@@ -42,8 +42,9 @@ type World struct {
 	oversize  func(ctx context.Context, destination string) (taken bool, err error)
 }
 
-// Start brings up servers and proxies, and an empty database with the schema of Options.Postrider. It first removes what an earlier world of the
-// instance has left. Relays start with [World.StartRelays].
+// Start starts servers and proxies, and creates an empty database with the schema of
+// Options.Postrider. It first removes what an earlier world of the instance has left. Relays start
+// with [World.StartRelays].
 func Start(ctx context.Context, options Options) (*World, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func (w *World) build(ctx context.Context) error {
 	return err
 }
 
-// startServers starts all at the same time: most of it is waiting.
+// startServers starts all servers in parallel: most of the time they wait.
 func (w *World) startServers(ctx context.Context) error {
 	start := []func() error{func() error { return w.startDatabase(ctx) }, func() error { return w.startPooler(ctx) }}
 	for _, d := range w.destinations() {
@@ -148,7 +149,7 @@ func (w *World) startDatabase(ctx context.Context) error {
 	return w.database.replicate(ctx, nodes[0], nodes[1])
 }
 
-// startPooler tells PgBouncer of one database more, which is behind a proxy.
+// startPooler adds a database to PgBouncer that is behind a proxy.
 func (w *World) startPooler(ctx context.Context) error {
 	service := w.service(PgBouncer)
 	if err := os.MkdirAll(w.services.dir(service), 0o755); err != nil {
@@ -165,7 +166,7 @@ func (w *World) startPooler(ctx context.Context) error {
 	return w.services.run(ctx, nil, "up", service)
 }
 
-// Stop ends all processes and servers and removes their data. Logs stay in Options.Dir.
+// Stop stops all processes and servers and removes their data. Logs stay in Options.Dir.
 func (w *World) Stop(ctx context.Context) error {
 	w.mu.Lock()
 	processes := w.processes
@@ -178,11 +179,11 @@ func (w *World) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Postrider runs the binary as an operator would, on the primary, and returns what it has printed.
+// Postrider runs the binary as an operator would, on the primary, and returns its output.
 func (w *World) Postrider(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, w.Options.Postrider, args...)
 	cmd.Env = append(environment(), "DATABASE_URL="+w.AdminDSN())
-	cmd.Dir = w.Options.Dir // where no file of ours is taken for its configuration
+	cmd.Dir = w.Options.Dir // no file there is mistaken for its configuration
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
@@ -192,14 +193,14 @@ func (w *World) Postrider(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// OnPoison tells the world how to commit n messages that a destination has to refuse.
+// OnPoison sets the function that commits n messages that a destination must reject.
 func (w *World) OnPoison(commit func(ctx context.Context, destination string, n int) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.poison = commit
 }
 
-// Poison commits n messages that a destination has to refuse.
+// Poison commits n messages that a destination must reject.
 func (w *World) Poison(ctx context.Context, destination string, n int) error {
 	w.mu.Lock()
 	commit := w.poison
@@ -210,14 +211,15 @@ func (w *World) Poison(ctx context.Context, destination string, n int) error {
 	return commit(ctx, destination, n)
 }
 
-// OnOversize sets who commits a message with a key that is too long.
+// OnOversize sets the function that commits a message with a key that is too long.
 func (w *World) OnOversize(commit func(ctx context.Context, destination string) (taken bool, err error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.oversize = commit
 }
 
-// Oversize commits a message to a destination whose key is longer than the limit, and reports whether the database has taken it.
+// Oversize commits a message to a destination whose key exceeds the limit, and reports whether the
+// database has accepted it.
 func (w *World) Oversize(ctx context.Context, destination string) (taken bool, err error) {
 	w.mu.Lock()
 	commit := w.oversize
@@ -228,7 +230,8 @@ func (w *World) Oversize(ctx context.Context, destination string) (taken bool, e
 	return commit(ctx, destination)
 }
 
-// Answer tells the HTTP receiver how to answer from now on: ok, 404, 500, hang, redirect or slow; share is the percentage of keys that it concerns, 0 for one key.
+// Answer sets the HTTP receiver's response: ok, 404, 500, hang, redirect or slow; share is the
+// percentage of affected keys, 0 for one key.
 func (w *World) Answer(ctx context.Context, answer string, share int) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -248,10 +251,10 @@ func (w *World) Answer(ctx context.Context, answer string, share int) error {
 	return nil
 }
 
-// Destinations are those of this world.
+// Destinations returns the destinations of this world.
 func (w *World) Destinations() []string { return w.destinations() }
 
-// Cut takes a relay off the network, and nobody is told. With answersOnly what it sends still arrives.
+// Cut silently takes a relay off the network. With answersOnly what it sends still arrives.
 func (w *World) Cut(ctx context.Context, relay int, answersOnly bool) error {
 	if w.network == nil {
 		return errors.New("relays have no network of their own")
@@ -259,7 +262,7 @@ func (w *World) Cut(ctx context.Context, relay int, answersOnly bool) error {
 	return w.network.cut(ctx, relay, answersOnly)
 }
 
-// Join takes a Cut back.
+// Join undoes a Cut.
 func (w *World) Join(ctx context.Context, relay int, answersOnly bool) error {
 	return w.network.join(ctx, relay, answersOnly)
 }

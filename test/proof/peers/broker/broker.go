@@ -1,5 +1,6 @@
-// Package broker is the receiving side of the comparison, the same for every peer: it makes the places that messages go
-// to, reads what arrives there with the broker's own client, and sends for those peers that leave sending to the user.
+// Package broker is the receiving side of the comparison, the same for every peer. It creates
+// topics, reads what arrives there with the broker's own client, and publishes for those peers that
+// leave publishing to the user.
 package broker
 
 import (
@@ -8,28 +9,29 @@ import (
 	"strings"
 )
 
-// Kinds are the brokers that the peers are compared on.
+// Kinds lists the brokers of the comparison.
 var Kinds = []string{"kafka", "nats", "rabbitmq"}
 
-// Message is one message on its way to a broker.
+// Message is a message to publish.
 type Message struct {
 	ID      string
 	Key     string
 	Payload []byte
 }
 
-// Broker is one server.
+// Broker is a client of one server.
 type Broker interface {
-	// Create makes an empty place for messages.
+	// Create creates an empty topic.
 	Create(ctx context.Context, topic string) error
-	// Delete removes it with all that it holds.
+	// Delete deletes a topic with everything in it.
 	Delete(ctx context.Context, topic string) error
-	// Receive calls f with every payload that arrives from now on, in the order of each key, until stop is called.
+	// Receive calls f with every payload that arrives from now on, in the order of each key, until
+	// stop is called.
 	Receive(ctx context.Context, topic string, f func(payload []byte)) (stop func(), err error)
-	// Send returns once the broker has confirmed all messages. Many are sent before the first confirmation is waited for.
-	// It may be called concurrently.
+	// Send returns once the broker has confirmed all messages. It sends many before it waits for
+	// the first confirmation. It is safe for concurrent use.
 	Send(ctx context.Context, topic string, msgs ...Message) error
-	// Close ends the connection.
+	// Close closes the connection.
 	Close()
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// partitions of every topic, as many as Postrider's log has shards.
+// partitions is the number of partitions of every topic, as many as Postrider's log has shards.
 const partitions = 8
 
 type kafka struct {

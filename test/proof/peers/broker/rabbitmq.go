@@ -9,7 +9,7 @@ import (
 
 type rabbitMQ struct {
 	conn    *amqp.Connection
-	channel *amqp.Channel // confirms what is published
+	channel *amqp.Channel // in confirm mode
 }
 
 func openRabbitMQ(address string) (Broker, error) {
@@ -24,7 +24,8 @@ func openRabbitMQ(address string) (Broker, error) {
 	return &rabbitMQ{conn, channel}, err
 }
 
-// Create makes a durable queue, and an exchange of the same name for those who cannot publish to a queue directly.
+// Create creates a durable queue, and an exchange of the same name for peers that cannot publish to
+// a queue directly.
 func (r *rabbitMQ) Create(_ context.Context, topic string) error {
 	if _, err := r.channel.QueueDeclare(topic, true, false, false, false, nil); err != nil {
 		return err

@@ -6,7 +6,8 @@ import (
 	"github.com/postrider/postrider/test/proof/peers/result"
 )
 
-// better lists every figure in which a peer was ahead of Postrider, by the medians, and whether the ranges overlap.
+// better lists every figure in which a peer was ahead of Postrider, by the medians, and whether the
+// ranges overlap.
 func (d *document) better() {
 	figures := append(append(append(
 		d.each(figure{name: "full speed,", work: result.Sustained, value: delivered, show: whole}),
@@ -54,7 +55,7 @@ func (d *document) better() {
 		"| | Postrider | better |\n|---|---|---|\n%s\n", strings.ReplaceAll(rows.String(), "*", `\*`))
 }
 
-// isBetter leaves out what is the same once it is written down.
+// isBetter ignores differences that disappear when the values are rounded.
 func isBetter(f figure, theirs, ours float64) bool {
 	if f.show(theirs) == f.show(ours) {
 		return false

@@ -9,12 +9,13 @@ import (
 	"github.com/postrider/postrider/test/proof/peers/result"
 )
 
-// chart has a group of bars for each peer, a bar for each series, with the range of the repetitions.
+// chart has a group of bars for each peer and a bar for each series, with the range of the
+// repetitions.
 type chart struct {
 	title, about string
 	series       []string
 	rows         []row
-	log          bool // the axis has powers of ten
+	log          bool // logarithmic axis
 	show         func(float64) string
 }
 
@@ -28,7 +29,7 @@ type bar struct {
 	mark  float64 // a second, smaller value on the same bar; 0: none
 }
 
-// Sizes of a chart in pixels.
+// Dimensions of a chart in pixels.
 const (
 	width  = 860
 	left   = 170 // of the axis
@@ -123,7 +124,7 @@ func (c chart) bar(b *strings.Builder, axis axis, v bar, series, y int) {
 	fmt.Fprintf(b, "  <text class=\"small\" x=\"%.1f\" y=\"%d\">%s</text>\n", max(end, most)+6, y+thick-1, label)
 }
 
-// axis places values.
+// axis maps values to positions.
 type axis struct {
 	least, most float64
 	log         bool

@@ -2,7 +2,7 @@ package page
 
 import "github.com/postrider/postrider/test/proof/peers/result"
 
-// byBroker is a chart with a bar for each broker.
+// byBroker returns a chart with a bar for each broker.
 func (d *document) byBroker(title, about string, f figure) chart {
 	c := chart{title: title, about: about, show: f.show}
 	for _, b := range d.brokers() {

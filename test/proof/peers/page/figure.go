@@ -10,18 +10,18 @@ import (
 	"github.com/postrider/postrider/test/proof/peers/result"
 )
 
-// figure is one number of one kind of cell.
+// figure is one value of one kind of cell.
 type figure struct {
-	name   string // for people
+	name   string // for readers
 	work   string
-	broker string // empty: of any
+	broker string // empty: any
 	value  func(*result.Cell) float64
 	long   bool // of a transaction that was open for many minutes
 	less   bool // less is better
 	show   func(float64) string
 }
 
-// ages is from how many seconds on a transaction counts as open for many minutes.
+// ages is the number of seconds after which a transaction counts as open for many minutes.
 const ages = 300
 
 // of returns the figure of a peer over the repetitions.
@@ -31,7 +31,7 @@ func (d *document) of(peer string, f figure) result.Spread {
 	})
 }
 
-// The numbers of cells.
+// Values of cells.
 func delivered(c *result.Cell) float64   { return c.DeliveredPerSecond }
 func committed(c *result.Cell) float64   { return c.CommittedPerSecond }
 func p50(c *result.Cell) float64         { return c.P50 }
@@ -47,7 +47,7 @@ func twice(c *result.Cell) float64       { return float64(c.Duplicates) }
 func phantoms(c *result.Cell) float64    { return float64(c.Phantoms) }
 func messages(c *result.Cell) float64    { return float64(c.Committed) }
 
-// hours makes hours for a billion of the seconds for a million, of all parts together.
+// hours converts the seconds for a million messages, summed over all parts, to hours for a billion.
 func hours(parts ...func(*result.Cell) float64) func(*result.Cell) float64 {
 	return func(c *result.Cell) (sum float64) {
 		for _, seconds := range parts {
@@ -57,7 +57,7 @@ func hours(parts ...func(*result.Cell) float64) func(*result.Cell) float64 {
 	}
 }
 
-// document gathers the generated part.
+// document builds the generated part of the page.
 type document struct {
 	run   *result.Run
 	plots string
@@ -66,7 +66,7 @@ type document struct {
 
 func (d *document) write(format string, args ...any) { fmt.Fprintf(&d.text, format, args...) }
 
-// peers are those with cells, in the order of the port's list.
+// peers returns the peers with cells, in the order of the tables.
 func (d *document) peers() (names []string) {
 	for _, p := range peer.All() {
 		if slices.ContainsFunc(d.run.Cells, func(c result.Cell) bool { return c.Peer == p.Name() && !c.Stock }) {
@@ -76,7 +76,7 @@ func (d *document) peers() (names []string) {
 	return names
 }
 
-// brokers are those with cells, in alphabetical order.
+// brokers returns the brokers with cells, in alphabetical order.
 func (d *document) brokers() (names []string) {
 	for _, c := range d.run.Cells {
 		if c.Broker != "" && !slices.Contains(names, c.Broker) {
@@ -87,7 +87,7 @@ func (d *document) brokers() (names []string) {
 	return names
 }
 
-// main is the broker of the trials that are not made on all of them.
+// main returns the broker of the trials that are not run on all of them.
 func (d *document) main() string {
 	for _, c := range d.run.Cells {
 		if c.Work == result.HeldLatency || c.Work == result.Order {
@@ -97,10 +97,10 @@ func (d *document) main() string {
 	return d.brokers()[0]
 }
 
-// proper are the brokers' names as they are written.
+// proper maps brokers to the spelling of their names.
 var proper = map[string]string{"kafka": "Kafka", "nats": "NATS", "rabbitmq": "RabbitMQ"}
 
-// table writes rows of one figure for each column.
+// table writes one row per peer, with a column for each figure.
 func (d *document) table(columns []figure) {
 	d.write("| |")
 	for _, c := range columns {
@@ -117,7 +117,7 @@ func (d *document) table(columns []figure) {
 	d.write("\n")
 }
 
-// strong marks our own row.
+// strong highlights our own row.
 func strong(peer string) string {
 	if peer == "postrider" {
 		return "**" + peer + "**"
@@ -125,7 +125,7 @@ func strong(peer string) string {
 	return peer
 }
 
-// spread is the median, and the range of the repetitions.
+// spread formats the median and the range of the repetitions.
 func spread(s result.Spread, show func(float64) string) string {
 	switch {
 	case s.N == 0:
@@ -136,7 +136,7 @@ func spread(s result.Spread, show func(float64) string) string {
 	return fmt.Sprintf("%s (%s–%s)", show(s.Median), show(s.Min), show(s.Max))
 }
 
-// whole has commas between thousands.
+// whole formats a number with thousands separators.
 func whole(v float64) string {
 	text := strconv.FormatFloat(v, 'f', 0, 64)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -145,7 +145,7 @@ func whole(v float64) string {
 	return text
 }
 
-// millis has as many digits as mean something.
+// millis formats milliseconds with the significant digits.
 func millis(v float64) string {
 	switch {
 	case v < 10:

@@ -1,4 +1,4 @@
-// Package page makes the tables and plots of the comparison from results.
+// Package page generates the tables and plots of the comparison from results.
 package page
 
 import (
@@ -10,13 +10,14 @@ import (
 	"github.com/postrider/postrider/test/proof/peers/result"
 )
 
-// What lies between these lines of a page is generated.
+// The markers of the generated part of a page.
 const (
 	begin = "<!-- generated: make peers-table -->\n"
 	end   = "<!-- end of what is generated -->\n"
 )
 
-// Text is the generated part of the page: all tables, and links to the plots under the folder named.
+// Text returns the generated part of the page: all tables, and links to the plots in the given
+// folder.
 func Text(run *result.Run, plots string) string {
 	d := document{run: run, plots: plots}
 	d.machine()
@@ -31,7 +32,7 @@ func Text(run *result.Run, plots string) string {
 	return d.text.String()
 }
 
-// Plots are the pictures by file name.
+// Plots returns the plots by file name.
 func Plots(run *result.Run) map[string]string {
 	d := document{run: run}
 	plots := map[string]string{
@@ -48,7 +49,7 @@ func Plots(run *result.Run) map[string]string {
 	return plots
 }
 
-// Fill writes the generated part into a page.
+// Fill replaces the generated part of a page.
 func Fill(file, generated string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -45,7 +45,7 @@ func TestText(t *testing.T) {
 	for _, want := range []string{
 		"3 repetitions; figures are medians",
 		"| **postrider** | 7,002 (7,001–7,003) |", // median and range
-		"| river | 2,002 (2,001–2,002) |",         // without the repetition that failed
+		"| river | 2,002 (2,001–2,002) |",         // without the failed repetition
 		"they commit 9,000.",
 		"for 60 seconds in the end",
 		"open for 600 seconds (1 repetition)",
@@ -64,7 +64,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestPlots wants every picture to be well formed, without scripts, and readable on dark pages.
+// TestPlots checks that every plot is well-formed, without scripts, and readable on dark pages.
 func TestPlots(t *testing.T) {
 	plots := Plots(sample())
 	if len(plots) != 6 {
@@ -101,7 +101,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestPublished wants the published page and its plots to be what the published results make.
+// TestPublished checks that the published page and its plots match the published results.
 func TestPublished(t *testing.T) {
 	files, err := filepath.Glob("../../../../docs/comparison/*.jsonl")
 	if err != nil {

@@ -35,7 +35,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// each makes a figure for every broker.
+// each returns a figure for every broker.
 func (d *document) each(f figure) (columns []figure) {
 	for _, b := range d.brokers() {
 		g := f
@@ -75,7 +75,7 @@ func (d *document) latencies() {
 	d.stock()
 }
 
-// stock shows what peers do when nobody changes their settings, if that was measured.
+// stock shows the peers with their default settings, if that was measured.
 func (d *document) stock() {
 	var rows []string
 	for _, p := range d.run.Peers {
@@ -96,7 +96,8 @@ func (d *document) stock() {
 	}
 }
 
-// held shows the trials with an old transaction: those of the usual run, and those in which it was open for many minutes.
+// held shows the trials with an old transaction: those of the usual run, and those in which it was
+// open for many minutes.
 func (d *document) held() {
 	for _, long := range []bool{false, true} {
 		age := d.age(long)
@@ -123,7 +124,7 @@ func (d *document) held() {
 	}
 }
 
-// age is how old the transaction was in the end.
+// age returns how old the transaction was at the end.
 func (d *document) age(long bool) result.Spread {
 	return d.run.Over(func(c *result.Cell) (float64, bool) {
 		return c.Held, c.Work == result.HeldSustained && (c.Held >= ages) == long
@@ -193,7 +194,7 @@ func (d *document) setups() {
 	d.write("\n")
 }
 
-// failures are never left out.
+// failures lists all failures.
 func (d *document) failures() {
 	var rows []string
 	for _, c := range d.run.Cells {

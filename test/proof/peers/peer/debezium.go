@@ -15,7 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// debezium is Debezium Server with the outbox event router: it reads what was committed from the write-ahead log.
+// debezium is Debezium Server with the outbox event router: it reads committed messages from the
+// write-ahead log.
 type debezium struct{}
 
 //go:embed debezium.properties
@@ -25,7 +26,7 @@ const debeziumPoll = 500 * time.Millisecond
 
 func (debezium) Name() string { return "debezium" }
 
-// Version is that of the file which carries the program.
+// Version returns the version in the name of the program's file.
 func (debezium) Version(p Programs) (string, error) {
 	cores, err := filepath.Glob(filepath.Join(p.Debezium, "lib", "debezium-server-core-*.jar"))
 	if err != nil || len(cores) != 1 {
@@ -91,13 +92,14 @@ func (debezium) Relay(j Job, p Programs) (*exec.Cmd, error) {
 		"POLL_MS="+strconv.FormatInt(j.interval(debeziumPoll).Milliseconds(), 10),
 		"OFFSETS_FILE="+filepath.Join(p.Scratch, name+".offsets"), "QUARKUS_CONFIG_LOCATIONS="+properties,
 		"QUARKUS_HTTP_PORT=0", "QUARKUS_LOG_CONSOLE_JSON_ENABLED=false",
-		"JAVA_OPTS=-Xmx512m --add-opens=java.base/java.lang=ALL-UNNAMED") // the second for Java 24 and newer
+		"JAVA_OPTS=-Xmx512m --add-opens=java.base/java.lang=ALL-UNNAMED") // the second option is for Java 24 and newer
 	return cmd, nil
 }
 
 func (debezium) Relays() int { return 1 }
 
-// Clear drops the slot, which belongs to the server and not to the database. Its reader may need a moment to be gone.
+// Clear drops the slot, which belongs to the server and not to the database. Its reader may need a
+// moment to disconnect.
 func (debezium) Clear(ctx context.Context, db *pgxpool.Pool, _ Job) error {
 	const drop = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = current_database()"
 	deadline := time.Now().Add(10 * time.Second)

@@ -19,8 +19,8 @@ const (
 	loopPoll    = 200 * time.Millisecond
 )
 
-// loop is the relay that people write themselves: claim rows with FOR UPDATE SKIP LOCKED, publish them, and mark or delete
-// them in the same transaction.
+// loop is the relay that users typically write themselves: claim rows with FOR UPDATE SKIP LOCKED,
+// publish them, and mark or delete them in the same transaction.
 type loop struct {
 	inside
 	deletes bool
@@ -44,7 +44,8 @@ func (loop) Settings(j Job) []Setting {
 	}
 }
 
-// Setup makes the usual table. The partial index is the usual advice for the variant that keeps its rows.
+// Setup creates the usual table. The partial index is the usual advice for the variant that keeps
+// its rows.
 func (l loop) Setup(ctx context.Context, db *pgxpool.Pool, _ Job) (Enqueue, error) {
 	statements := []string{`CREATE TABLE outbox (
 		id           bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -62,7 +63,7 @@ func (l loop) Setup(ctx context.Context, db *pgxpool.Pool, _ Job) (Enqueue, erro
 	return insert("INSERT INTO outbox (message_id, key, payload) VALUES ($1, $2, $3)"), execute(ctx, db, statements...)
 }
 
-// insert enqueues with one plain statement a message, many of them in one round trip.
+// insert enqueues with one plain statement per message, many of them in one round trip.
 func insert(sql string) Enqueue {
 	return func(ctx context.Context, tx pgx.Tx, msgs ...Message) error {
 		if len(msgs) == 1 {
@@ -110,7 +111,7 @@ func (l loop) run(ctx context.Context, db *pgxpool.Pool, j Job) error {
 	})
 }
 
-// claimed reads rows of row number, message ID, key and payload.
+// claimed scans rows of row number, message ID, key and payload.
 func claimed(rows pgx.Rows) (ids []int64, msgs []broker.Message, err error) {
 	var id int64
 	var m broker.Message
@@ -122,7 +123,8 @@ func claimed(rows pgx.Rows) (ids []int64, msgs []broker.Message, err error) {
 	return ids, msgs, err
 }
 
-// work lets workers take one batch after the other; one that finds less than a batch rests.
+// work has workers process one batch after the other; a worker that finds less than a full batch
+// pauses.
 func work(ctx context.Context, workers int, rest time.Duration, step func(context.Context) (int, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

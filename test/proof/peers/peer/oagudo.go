@@ -18,7 +18,7 @@ import (
 	"github.com/postrider/postrider/test/proof/peers/broker"
 )
 
-// oagudo is the library github.com/oagudo/outbox, with one reader: its questions and answers advise against more.
+// oagudo is the library github.com/oagudo/outbox, with one reader: its FAQ advises against more.
 type oagudo struct{ inside }
 
 const oagudoInterval = 10 * time.Second
@@ -37,7 +37,7 @@ func (oagudo) Settings(j Job) []Setting {
 	return append(settings, Setting{Name: "readers", Value: "1"})
 }
 
-// Setup makes the table of its README.
+// Setup creates the table of its README.
 func (oagudo) Setup(ctx context.Context, db *pgxpool.Pool, _ Job) (Enqueue, error) {
 	err := execute(ctx, db,
 		`CREATE TABLE outbox (
@@ -76,7 +76,7 @@ func (pgxResult) LastInsertId() (int64, error) { return 0, errors.ErrUnsupported
 // RowsAffected implements [sql.Result].
 func (r pgxResult) RowsAffected() (int64, error) { return r.CommandTag.RowsAffected(), nil }
 
-// ExecContext is all that writing needs.
+// ExecContext implements [outbox.TxQueryer]. Writing needs only this method.
 func (t pgxTx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	tag, err := t.Exec(ctx, query, args...)
 	return pgxResult{tag}, err

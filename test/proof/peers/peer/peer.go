@@ -1,5 +1,5 @@
-// Package peer holds the systems that are compared, one file each. Each is set up as its own documentation advises, and
-// says which of its settings differ from its defaults.
+// Package peer implements the compared systems, one file each. Each is set up as its own
+// documentation advises, and lists the settings that differ from its defaults.
 package peer
 
 import (
@@ -22,27 +22,27 @@ type Message struct {
 	Payload []byte
 }
 
-// Job is where a relay finds messages and where it brings them.
+// Job describes the source and the target of a relay.
 type Job struct {
 	Peer    string
-	DSN     string // the database, fresh for each trial
+	DSN     string // of the database, which is new for each trial
 	Broker  string // one of broker.Kinds
 	Address string
 	Topic   string
-	// Stock leaves every setting of the peer as it is when nobody changes it. Otherwise it is set for little delay, as far
-	// as its documentation offers that.
+	// Stock leaves every setting of the peer at its default. Otherwise the peer is configured for
+	// low latency, as far as its documentation offers that.
 	Stock bool
 }
 
-// Programs are files that the peers outside of this program need.
+// Programs are files that the external peers need.
 type Programs struct {
 	Self      string // this program, for relays that are Go packages
 	Postrider string
-	Debezium  string // the folder of Debezium Server; empty: it is left out
-	Scratch   string // a folder for files of relays
+	Debezium  string // the folder of Debezium Server; empty: not measured
+	Scratch   string // a folder for the relays' files
 }
 
-// Setting is one thing that is not, or need not be, as it is by default.
+// Setting is one setting that differs, or may differ, from its default.
 type Setting struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"`
@@ -52,37 +52,38 @@ type Setting struct {
 // Enqueue writes messages in the producer's transaction.
 type Enqueue func(ctx context.Context, tx pgx.Tx, msgs ...Message) error
 
-// Peer is one system that carries messages from a database to a broker.
+// Peer is a system that delivers messages from a database to a broker.
 type Peer interface {
-	// Name is how it is called in tables, and on the command line.
+	// Name returns the name in tables and on the command line.
 	Name() string
-	// Version is what is run.
+	// Version returns the version that is run.
 	Version(p Programs) (string, error)
-	// Settings tells how it is set up.
+	// Settings returns the settings.
 	Settings(j Job) []Setting
-	// Setup prepares a fresh database, before the first message.
+	// Setup prepares a new database, before the first message.
 	Setup(ctx context.Context, db *pgxpool.Pool, j Job) (Enqueue, error)
-	// Relay is the process that carries, not started yet.
+	// Relay returns the command of the relay process, not started yet.
 	Relay(j Job, p Programs) (*exec.Cmd, error)
-	// Relays is how many such processes its documentation advises where others have many workers in one process.
+	// Relays returns how many processes its documentation advises where others have many workers in
+	// one process.
 	Relays() int
-	// Clear removes what would keep the database from being dropped. The relay has ended.
+	// Clear removes what would prevent dropping the database. The relay has ended.
 	Clear(ctx context.Context, db *pgxpool.Pool, j Job) error
 }
 
-// runner is a relay that is a Go package: the process is this program again.
+// runner is a relay that is a Go package; its process is this program again.
 type runner interface {
 	run(ctx context.Context, db *pgxpool.Pool, j Job) error
 }
 
-// All are the peers in the order of the tables, Postrider first.
+// All returns the peers in the order of the tables, Postrider first.
 func All() []Peer {
 	return []Peer{
 		postrider{}, debezium{}, watermill{}, watermill{queue: true}, river{}, loop{}, loop{deletes: true}, visibility{}, oagudo{},
 	}
 }
 
-// Find returns the peer of that name.
+// Find returns the peer with a name.
 func Find(name string) (Peer, error) {
 	for _, p := range All() {
 		if p.Name() == name {
@@ -92,7 +93,7 @@ func Find(name string) (Peer, error) {
 	return nil, fmt.Errorf("peer: there is no %q", name)
 }
 
-// Run carries until ctx ends, as the process that a peer's Relay has described.
+// Run delivers until ctx ends, as the process described by a peer's Relay.
 func Run(ctx context.Context, job string) error {
 	var j Job
 	if err := json.Unmarshal([]byte(job), &j); err != nil {
@@ -110,7 +111,7 @@ func Run(ctx context.Context, job string) error {
 	if err != nil {
 		return err
 	}
-	config.MaxConns = 16 // more than any of them uses at a time
+	config.MaxConns = 16 // more than any of them uses concurrently
 	db, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func (inside) Relays() int { return 1 }
 
 func (inside) Clear(context.Context, *pgxpool.Pool, Job) error { return nil }
 
-// module returns the version that is linked into this program.
+// module returns the version of a module that is linked into this program.
 func module(path string) (string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if ok {
@@ -144,10 +145,10 @@ func module(path string) (string, error) {
 	return "", fmt.Errorf("peer: this program was built without %s", path)
 }
 
-// eager is how often those that poll look for messages, unless they are stock.
+// eager is the polling interval of peers that poll, unless they are stock.
 const eager = 10 * time.Millisecond
 
-// poll says how often a peer looks for messages.
+// poll returns the setting of a peer's polling interval.
 func (j Job) poll(name string, stock time.Duration) Setting {
 	return Setting{Name: name, Value: j.interval(stock).String(), Default: stock.String()}
 }
@@ -159,7 +160,7 @@ func (j Job) interval(stock time.Duration) time.Duration {
 	return eager
 }
 
-// execute runs statements one by one.
+// execute runs statements one at a time.
 func execute(ctx context.Context, db *pgxpool.Pool, statements ...string) error {
 	for _, sql := range statements {
 		if _, err := db.Exec(ctx, sql); err != nil {

@@ -62,7 +62,7 @@ func (postrider) Relay(j Job, p Programs) (*exec.Cmd, error) {
 	return exec.Command(p.Postrider, "relay", "--dsn", j.DSN, "--to", to), nil
 }
 
-// Relays share the shards, and keep the order of each key.
+// Relays is two: relays divide the shards, and keep the order of each key.
 func (postrider) Relays() int { return 2 }
 
 func (postrider) Clear(context.Context, *pgxpool.Pool, Job) error { return nil }

@@ -22,7 +22,7 @@ func (river) Name() string { return "river" }
 
 func (river) Version(Programs) (string, error) { return module("github.com/riverqueue/river") }
 
-// config takes the values of River's own benchmark, unless it is stock: those of its getting started.
+// config has the values of River's own benchmark or, if stock, of its getting-started guide.
 func (river) config(j Job) riverqueue.Config {
 	c := riverqueue.Config{
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -46,7 +46,7 @@ func (r river) Settings(j Job) []Setting {
 	}
 }
 
-// publication is a job's arguments.
+// publication has the arguments of a job.
 type publication struct {
 	ID      string `json:"id"`
 	Key     string `json:"key"`

@@ -10,11 +10,12 @@ import (
 	"github.com/postrider/postrider/test/proof/peers/broker"
 )
 
-// hidden is how long a message that was read is invisible to others.
+// hidden is how long a message is invisible to other readers after a read.
 const hidden = 30 * time.Second
 
-// visibility is a queue in the manner of pgmq: reading hides a message for a while, deleting it settles it, and no
-// transaction is open while it is published. The functions are our own, in plain SQL.
+// visibility is a queue in the style of pgmq: reading hides a message for a while, deleting it
+// settles it, and no transaction is open while it is published. The functions are our own, in plain
+// SQL.
 type visibility struct{ inside }
 
 func (visibility) Name() string { return "visibility-timeout" }

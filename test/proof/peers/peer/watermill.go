@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// watermill is its SQL Pub/Sub with the Forwarder component, which is how its documentation describes an outbox. With queue
-// it has the schema that deletes rows, without consumer groups.
+// watermill is its SQL Pub/Sub with the Forwarder component, which is its documented outbox. With
+// queue it uses the schema that deletes rows, without consumer groups.
 type watermill struct {
 	inside
 	queue bool
@@ -35,7 +35,8 @@ func (w watermill) Name() string {
 	return "watermill"
 }
 
-// Variant says whether a peer is a second setup of one that is there already, which is measured on one broker alone.
+// Variant reports whether a peer is a second setup of another peer, which is measured on only one
+// broker.
 func Variant(p Peer) bool {
 	w, ok := p.(watermill)
 	return ok && w.queue

@@ -1,5 +1,6 @@
-// Package result keeps what the trials have measured: one line of JSON for the machine, for each peer, and for each cell
-// of each repetition. All tables and plots are made from these lines alone.
+// Package result stores the measurements of the trials: one line of JSON for the machine, for each
+// peer, and for each cell of each repetition. All tables and plots are generated from these lines
+// alone.
 package result
 
 import (
@@ -14,19 +15,19 @@ import (
 	"github.com/postrider/postrider/test/proof/peers/peer"
 )
 
-// Works are what is measured, in the order of the tables.
+// Works are the measurements, in the order of the tables.
 const (
-	Bare          = "bare"           // producers that write their business row alone
-	Alone         = "alone"          // producers that enqueue, and no relay runs
+	Bare          = "bare"           // producers that write only their business row
+	Alone         = "alone"          // producers that enqueue, without a relay
 	Latency       = "latency"        // a steady rate
 	Sustained     = "sustained"      // producers at full speed, and the relay
-	Drain         = "drain"          // a backlog, and no producers
+	Drain         = "drain"          // a backlog, without producers
 	HeldLatency   = "held-latency"   // a steady rate beside an old open transaction
 	HeldSustained = "held-sustained" // full speed beside an old open transaction
 	Order         = "order"          // writers that lock keys, pause and roll back
 )
 
-// Machine is where and how a run was made.
+// Machine describes where and how a run was made.
 type Machine struct {
 	At         time.Time         `json:"at"`
 	Commit     string            `json:"commit,omitempty"`
@@ -40,7 +41,7 @@ type Machine struct {
 	Options    any               `json:"options"`
 }
 
-// Peer is one system as it was set up.
+// Peer is one system with its setup.
 type Peer struct {
 	Name     string         `json:"name"`
 	Version  string         `json:"version"`
@@ -64,19 +65,19 @@ type Cell struct {
 	CommittedPerSecond float64 `json:"committed_per_second"`
 	DeliveredPerSecond float64 `json:"delivered_per_second"`
 
-	// From the return of COMMIT to the arrival at a consumer. For messages that had not arrived in the end, as many as
-	// Waiting says, the time they had waited counts.
+	// From the return of COMMIT to the arrival at a consumer. Messages that had not arrived at the
+	// end, as many as Waiting says, count with the time that they had waited.
 	P50     float64 `json:"p50_ms,omitempty"`
 	P99     float64 `json:"p99_ms,omitempty"`
 	Max     float64 `json:"max_ms,omitempty"`
 	Waiting int64   `json:"waiting,omitempty"`
-	Held    float64 `json:"held_seconds,omitempty"` // age of the old transaction in the end
+	Held    float64 `json:"held_seconds,omitempty"` // final age of the old transaction
 
 	RelayCPU       float64 `json:"relay_cpu_seconds"`
-	DatabaseCPU    float64 `json:"database_cpu_seconds"` // of all but the producers' sessions
+	DatabaseCPU    float64 `json:"database_cpu_seconds"` // of all sessions except the producers'
 	ProducersCPU   float64 `json:"producers_sessions_cpu_seconds"`
 	RelayMemory    int64   `json:"relay_peak_bytes"`
-	DatabaseMemory int64   `json:"database_memory_bytes"` // private memory of the sessions that came with the relay
+	DatabaseMemory int64   `json:"database_memory_bytes"` // private memory of the relay's sessions
 	WAL            int64   `json:"wal_bytes"`
 	Size           int64   `json:"database_bytes"`
 
@@ -98,7 +99,7 @@ type Line struct {
 // Write appends a line.
 func Write(w io.Writer, l Line) error { return json.NewEncoder(w).Encode(l) }
 
-// Run is all that was measured.
+// Run has all measurements.
 type Run struct {
 	Machines []Machine
 	Peers    []Peer // each setup once, in the order of its first line

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Spread is a figure over the repetitions.
+// Spread is a value over the repetitions.
 type Spread struct {
 	Median, Min, Max float64
 	N                int
 }
 
-// Over returns the spread of a figure over all cells that f accepts; f says which figure.
+// Over returns the spread of a value over all cells that f accepts; f selects the value.
 func (r *Run) Over(f func(c *Cell) (value float64, ok bool)) Spread {
 	var values []float64
 	for i := range r.Cells {
@@ -42,7 +42,8 @@ func median(sorted []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Percentile returns the smallest value that at least the given share of all values does not exceed. It sorts them.
+// Percentile returns the smallest value that at least the given share of all values does not
+// exceed. It sorts them.
 func Percentile(values []int64, share float64) int64 {
 	if len(values) == 0 {
 		return 0
@@ -52,7 +53,7 @@ func Percentile(values []int64, share float64) int64 {
 	return values[min(max(rank, 1), len(values))-1]
 }
 
-// Rounded cuts a figure to the digits that mean something.
+// Rounded rounds a value to the significant digits.
 func Rounded(v float64, digits int) float64 {
 	scale := math.Pow10(digits)
 	return math.Round(v*scale) / scale

@@ -12,26 +12,27 @@ const (
 	maxPages = 1 << 12 // of numbers: 67 million messages in one trial
 )
 
-// book knows of every message when its commit returned and when it first arrived. Messages are known by a number, which is
-// their place in the book.
+// book records for every message when its commit returned and when it first arrived. The number of
+// a message is its index in the book.
 type book struct {
-	start      time.Time // stamps count from here
+	start      time.Time // stamps are relative to it
 	next       atomic.Int64
 	committed  atomic.Int64
 	arrived    atomic.Int64 // each counted once
 	duplicates atomic.Int64
-	first      atomic.Int64 // stamp of the first arrival of all
-	last       atomic.Int64 // stamp of the newest arrival of a message that had not arrived before
+	first      atomic.Int64 // stamp of the very first arrival
+	last       atomic.Int64 // stamp of the latest first arrival of a message
 
 	mu    sync.Mutex // held to add a page
 	pages [maxPages]atomic.Pointer[page]
 
-	// Of each key, the highest sequence number that has arrived; and how many arrived behind a higher one. The receiver's own.
+	// For each key, the highest sequence number that has arrived, and how many arrived after a
+	// higher one. Used only by the receiver.
 	highest    map[int64]int64
 	inversions atomic.Int64
 }
 
-// page holds stamps in nanoseconds after the book's start; 0 means not yet.
+// page has stamps in nanoseconds since the book's start; 0 means not yet.
 type page struct {
 	committed, arrived [pageSize]atomic.Int64
 }
@@ -59,13 +60,13 @@ func (b *book) page(number int64) *page {
 	return p
 }
 
-// commit notes that the commit of a message has just returned.
+// commit records that the commit of a message has just returned.
 func (b *book) commit(number int64) {
 	b.page(number).committed[number%pageSize].Store(b.now())
 	b.committed.Add(1)
 }
 
-// receive notes an arrival. It is called by one goroutine.
+// receive records an arrival. Only one goroutine may call it.
 func (b *book) receive(payload []byte) {
 	number, key, seq, ok := readPayload(payload)
 	if !ok || number >= pageSize*maxPages {
@@ -80,7 +81,7 @@ func (b *book) receive(payload []byte) {
 	b.last.Store(stamp)
 	b.arrived.Add(1)
 	if seq == 0 {
-		return // its writer has locked nothing, so that there is no order
+		return // its writer has locked nothing, so it is unordered
 	}
 	if seq < b.highest[key] {
 		b.inversions.Add(1)
@@ -89,9 +90,9 @@ func (b *book) receive(payload []byte) {
 	}
 }
 
-// latencies returns the times from commit to arrival, in nanoseconds, of the messages numbered from first up to but not
-// including end, and how many of them have not arrived: for those the time until now counts. A message that arrived before its
-// producer had learnt of the commit counts as 0.
+// latencies returns the times from commit to arrival, in nanoseconds, of the messages with numbers
+// in [first, end), and how many of them have not arrived: these count with the time until now. A
+// message that arrived before its producer learned of the commit counts as 0.
 func (b *book) latencies(first, end int64) (times []int64, waiting int64) {
 	now := b.now()
 	for n := first; n < end; n++ {
@@ -109,7 +110,8 @@ func (b *book) latencies(first, end int64) (times []int64, waiting int64) {
 	return times, waiting
 }
 
-// check counts the committed messages that have not arrived, and those that have arrived and were not committed.
+// check counts the committed messages that have not arrived, and those that arrived without being
+// committed.
 func (b *book) check() (lost, phantoms int64) {
 	for i := range b.next.Load() {
 		p := b.page(i)
@@ -124,8 +126,9 @@ func (b *book) check() (lost, phantoms int64) {
 	return lost, phantoms
 }
 
-// await waits until so many messages have arrived, at most until the deadline, and at most patience after the last arrival.
-func (b *book) await(ctx context.Context, count int64, deadline time.Time, patience time.Duration) error {
+// await waits until the given number of messages has arrived, until the deadline, or until idle has
+// passed since the last arrival.
+func (b *book) await(ctx context.Context, count int64, deadline time.Time, idle time.Duration) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	seen, since := b.arrived.Load(), time.Now()
@@ -136,7 +139,7 @@ func (b *book) await(ctx context.Context, count int64, deadline time.Time, patie
 		}
 		if arrived != seen {
 			seen, since = arrived, time.Now()
-		} else if time.Since(since) > patience {
+		} else if time.Since(since) > idle {
 			return nil
 		}
 		select {

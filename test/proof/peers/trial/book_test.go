@@ -22,7 +22,7 @@ func TestPayload(t *testing.T) {
 	}
 }
 
-// TestBook lets every fault arrive once, and wants it found.
+// TestBook plants each violation once, and checks that it is detected.
 func TestBook(t *testing.T) {
 	b := newBook()
 	var numbers []int64
@@ -36,7 +36,7 @@ func TestBook(t *testing.T) {
 	arrive(0, 1, 1)
 	arrive(2, 1, 3)
 	arrive(1, 1, 2) // overtaken
-	arrive(1, 1, 2) // a repetition, and not overtaken once more
+	arrive(1, 1, 2) // a duplicate, which is not overtaken again
 	arrive(3, 2, 1)
 	arrive(4, 2, 2)
 	arrive(6, 2, 3) // of a transaction that was rolled back

@@ -12,21 +12,21 @@ import (
 	"github.com/postrider/postrider/test/proof/peers/peer"
 )
 
-// database is fresh for each trial. Its sessions are known by their processes, so that the server's work for producers can be
-// told from its work for the relay.
+// database is new for each trial. Its sessions are identified by their processes, in order to
+// separate the server's work for producers from its work for the relay.
 type database struct {
 	dsn       string
 	name      string
-	admin     *pgxpool.Pool // ours: not counted with the producers
+	admin     *pgxpool.Pool // ours: not counted as producers
 	producers *pgxpool.Pool
-	server    int // the process that all sessions descend from
+	server    int // the parent process of all sessions
 
 	mu     sync.Mutex
 	ours   map[int]bool
 	makers map[int]bool // the producers' sessions
 }
 
-// business are the tables that producers write beside their messages.
+// business lists the tables that producers write beside their messages.
 var business = []string{
 	`CREATE TABLE orders (
 		id         bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -37,7 +37,7 @@ var business = []string{
 	"CREATE TABLE accounts (id bigint PRIMARY KEY, seq bigint NOT NULL)",
 }
 
-// createDatabase makes an empty database on a server, on the same machine as this process.
+// createDatabase creates an empty database on a server on the same machine as this process.
 func createDatabase(ctx context.Context, server, name string, writers int) (d *database, err error) {
 	address, err := url.Parse(server)
 	if err != nil {
@@ -78,7 +78,7 @@ func createDatabase(ctx context.Context, server, name string, writers int) (d *d
 	return d, nil
 }
 
-// pool opens connections whose sessions are noted.
+// pool opens connections and records their sessions.
 func (d *database) pool(ctx context.Context, size int, note map[int]bool) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(d.dsn)
 	if err != nil {
@@ -94,7 +94,7 @@ func (d *database) pool(ctx context.Context, size int, note map[int]bool) (*pgxp
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// drop ends all sessions and removes the database, even if the trial was interrupted.
+// drop terminates all sessions and removes the database, even if the trial was interrupted.
 func (d *database) drop(ctx context.Context, server string, p peer.Peer, j peer.Job) error {
 	ctx = context.WithoutCancel(ctx)
 	d.producers.Close()
@@ -117,8 +117,8 @@ func administer(ctx context.Context, server, sql string) error {
 	return err
 }
 
-// hold begins a transaction that keeps vacuum from removing anything, and that everybody who waits for old transactions waits
-// for. The caller ends it.
+// hold begins a transaction that keeps vacuum from removing anything, and that delays readers that
+// wait for old transactions. The caller ends it.
 func (d *database) hold(ctx context.Context) (release func(), err error) {
 	tx, err := d.admin.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err != nil {

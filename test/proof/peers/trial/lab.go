@@ -1,4 +1,4 @@
-// Package trial measures peers: each trial has a database, a place at the broker and a relay process of its own, and the
+// Package trial measures peers: each trial has its own database, topic and relay process, and the
 // same producers and the same receiver as all others.
 package trial
 
@@ -13,28 +13,28 @@ import (
 	"github.com/postrider/postrider/test/proof/peers/result"
 )
 
-// Options say what is measured and for how long.
+// Options configure what is measured and for how long.
 type Options struct {
 	Peers   []string      `json:"peers"`
 	Brokers []string      `json:"brokers"`
-	Main    string        `json:"main"` // the broker of the trials that are about the database rather than the broker
+	Main    string        `json:"main"` // the broker of the trials that are about the database
 	Works   []string      `json:"works"`
 	Repeat  int           `json:"repeat"`
-	Phase   time.Duration `json:"phase"` // how long each figure is measured
+	Phase   time.Duration `json:"phase"` // duration of each measurement
 	Warm    time.Duration `json:"warm"`
 	Hold    time.Duration `json:"hold"` // age that the old transaction reaches
-	Cap     time.Duration `json:"cap"`  // the longest time for a backlog
-	Rate    int           `json:"rate"` // messages a second of the steady trials
+	Cap     time.Duration `json:"cap"`  // time limit for a backlog
+	Rate    int           `json:"rate"` // messages per second of the steady trials
 	Writers int           `json:"writers"`
 	Backlog int           `json:"backlog"`
 	Stock   bool          `json:"stock"`
 }
 
-// Lab is where the trials take place.
+// Lab is the environment of the trials.
 type Lab struct {
 	Options
 	Programs  peer.Programs
-	Server    string            // the database server, as URL
+	Server    string            // URL of the database server
 	Addresses map[string]string // of the brokers
 	Record    func(result.Line) error
 	Say       func(format string, args ...any)
@@ -43,7 +43,7 @@ type Lab struct {
 	trials  int
 }
 
-// Trials are what --works may name.
+// Trials lists the values of --works.
 var Trials = []string{"bare", "steady", "drain", "held", "order"}
 
 // Open connects to the brokers.
@@ -57,14 +57,14 @@ func (l *Lab) Open(ctx context.Context) (err error) {
 	return nil
 }
 
-// Close ends the connections.
+// Close closes the connections.
 func (l *Lab) Close() {
 	for _, b := range l.brokers {
 		b.Close()
 	}
 }
 
-// Run makes all trials of all repetitions. A trial that fails is recorded as such, and the others go on.
+// Run runs all trials of all repetitions. A failed trial is recorded, and the others continue.
 func (l *Lab) Run(ctx context.Context) error {
 	plan, err := l.plan()
 	if err != nil {
@@ -99,7 +99,7 @@ func (l *Lab) Run(ctx context.Context) error {
 	return nil
 }
 
-// try gives a trial a session, and a limit that only a hanging one reaches.
+// try runs a trial in a session, with a timeout that only a hanging trial reaches.
 func (l *Lab) try(ctx context.Context, t planned) (cells []result.Cell, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Hold+l.Cap+4*l.Phase+startup+5*time.Minute)
 	defer cancel()

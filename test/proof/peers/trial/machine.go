@@ -16,11 +16,11 @@ import (
 	"github.com/postrider/postrider/test/proof/peers/result"
 )
 
-// serverSettings are those that figures depend on.
+// serverSettings are the settings that affect the results.
 var serverSettings = []string{"shared_buffers", "max_wal_size", "wal_level", "fsync", "synchronous_commit", "autovacuum",
 	"max_connections", "checkpoint_timeout", "full_page_writes"}
 
-// Introduce records the machine, the servers, and each peer as it is set up.
+// Introduce records the machine, the servers, and the setup of each peer.
 func (l *Lab) Introduce(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, l.Server)
 	if err != nil {
@@ -85,6 +85,6 @@ func fromFile(path, name string) string {
 }
 
 func read(path string) string {
-	text, _ := os.ReadFile(path) // what cannot be read stays empty
+	text, _ := os.ReadFile(path) // unreadable values stay empty
 	return string(text)
 }

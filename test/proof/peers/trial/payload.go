@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// A payload is JSON with fields at fixed places, so that every system can store it as what it likes and the receiver need
-// not parse it.
+// A payload is JSON with fields at fixed offsets, so that every system can store it as it likes and
+// the receiver need not parse it.
 const (
 	payloadSize = 256
 	payloadHead = `{"number":"`
@@ -20,7 +20,7 @@ const (
 	seqSize     = 10
 )
 
-// newPayload makes a payload that no database can compress much.
+// newPayload returns a payload that compresses badly.
 func newPayload(number, key, seq int64) []byte {
 	p := make([]byte, 0, payloadSize)
 	p = fmt.Appendf(p, payloadHead+`%010d","key":"%06d","seq":"%010d","pad":"`, number, key, seq)
@@ -30,7 +30,7 @@ func newPayload(number, key, seq int64) []byte {
 	return append(p[:payloadSize-2], `"}`...)
 }
 
-// readPayload returns what newPayload was given; ok is false for anything else that may arrive.
+// readPayload returns the arguments of newPayload; ok is false for any other payload.
 func readPayload(p []byte) (number, key, seq int64, ok bool) {
 	if len(p) != payloadSize || !bytes.HasPrefix(p, []byte(payloadHead)) {
 		return 0, 0, 0, false

@@ -20,7 +20,7 @@ type planned struct {
 	run        func(context.Context, *session) ([]result.Cell, error)
 }
 
-// String is how progress names it.
+// String returns the name in progress output.
 func (t planned) String() string {
 	if t.peer == nil {
 		return fmt.Sprintf("#%d %s", t.repetition, t.work)
@@ -28,8 +28,8 @@ func (t planned) String() string {
 	return fmt.Sprintf("#%d %s, %s, %s", t.repetition, t.work, t.broker, t.peer.Name())
 }
 
-// plan orders the trials: a repetition is complete before the next one begins, and peers take turns in being first, so that
-// whatever changes on the machine in the course of the run meets all of them.
+// plan orders the trials: each repetition is complete before the next one begins, and peers
+// alternate in being first, so that changes of the machine during the run affect all of them.
 func (l *Lab) plan() ([]planned, error) {
 	var peers []peer.Peer
 	for _, name := range l.Options.Peers {
@@ -67,9 +67,9 @@ func (l *Lab) plan() ([]planned, error) {
 	return plan, nil
 }
 
-// expected is about how long a trial takes on a machine that does nothing else; most of it is what the options say.
+// expected estimates how long a trial takes on an idle machine; the options determine most of it.
 func (l *Lab) expected(t planned) time.Duration {
-	const around = 2 * time.Second // making and dropping things, and the relay's start
+	const around = 2 * time.Second // setup, teardown, and the relay's start
 	d := around
 	if t.peer != nil && t.peer.Name() == "debezium" {
 		d += 6 * time.Second
@@ -90,7 +90,7 @@ func (l *Lab) expected(t planned) time.Duration {
 	return d + l.Phase + time.Second
 }
 
-// summary is the gist of cells, for whoever watches.
+// summary formats the main values of cells for progress output.
 func summary(cells []result.Cell) string {
 	var parts []string
 	for _, c := range cells {

@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	keys           = 5000 // different keys, unless writers lock them
+	keys           = 5000 // distinct keys, unless writers lock them
 	tangledKeys    = 64
 	tangledWriters = 32
 	fillBatch      = 500
 )
 
-// produce writes a business row and a message in one transaction, as an application does: four round trips.
+// produce writes a business row and a message in one transaction, as an application does: four
+// round trips.
 func (s *session) produce(ctx context.Context) error {
 	number := s.book.draw()
 	err := pgx.BeginFunc(ctx, s.db.producers, func(tx pgx.Tx) error {
@@ -43,7 +44,7 @@ func newMessage(number, key, seq int64) peer.Message {
 	return peer.Message{ID: uuid.New(), Key: strconv.FormatInt(key, 10), Payload: newPayload(number, key, seq)}
 }
 
-// full lets every writer commit as fast as it can.
+// full has every writer commit as fast as it can.
 func (s *session) full(ctx context.Context, d time.Duration) error {
 	end := time.Now().Add(d)
 	return each(s.lab.Writers, func() error {
@@ -56,7 +57,8 @@ func (s *session) full(ctx context.Context, d time.Duration) error {
 	})
 }
 
-// even commits messages at an even rate, however long each takes, as long as a writer is free.
+// even commits messages at an even rate, independent of their duration, as long as a writer is
+// free.
 func (s *session) even(ctx context.Context, d time.Duration) error {
 	start := time.Now()
 	total := int64(float64(s.lab.Rate) * d.Seconds())
@@ -109,9 +111,9 @@ func (s *session) fill(ctx context.Context, count int64) error {
 	})
 }
 
-// tangled writes as a busy application does: transactions that lock a key's row and count it up before they enqueue, some of
-// them with an ID that they got long before, some of them slow, some of them rolled back. The count is the order of the
-// commits of each key.
+// tangled writes like a busy application: transactions that lock a key's row and increment it
+// before they enqueue, some with an early transaction ID, some slow, some rolled back. The counter
+// is the commit order of each key.
 func (s *session) tangled(ctx context.Context, d time.Duration) error {
 	if _, err := s.db.admin.Exec(ctx, "INSERT INTO accounts SELECT n, 0 FROM generate_series(0, $1 - 1) n", tangledKeys); err != nil {
 		return err
@@ -133,7 +135,7 @@ func (s *session) tangle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit it does nothing
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // no-op after a commit
 	if rand.IntN(2) == 0 {
 		if _, err := tx.Exec(ctx, "SELECT pg_current_xact_id()"); err != nil {
 			return err
@@ -158,10 +160,10 @@ func (s *session) tangle(ctx context.Context) error {
 	return nil
 }
 
-// pause is part of the load: a transaction that does something else meanwhile.
+// pause is part of the load: a transaction that does other work meanwhile.
 func pause(most time.Duration) { time.Sleep(rand.N(most)) }
 
-// each runs f so many times at once and returns the first error, after all have ended.
+// each runs f concurrently count times and returns the first error, after all have ended.
 func each(count int, f func() error) error {
 	var (
 		wg    sync.WaitGroup

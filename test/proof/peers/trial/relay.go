@@ -12,14 +12,14 @@ import (
 	"github.com/postrider/postrider/test/proof/peers/peer"
 )
 
-// relay is a peer's process at work, with all that it has started.
+// relay is a peer's running process with all its children.
 type relay struct {
 	cmd   *exec.Cmd
 	log   *os.File
 	ended chan error
 }
 
-// launch starts a relay in a process group of its own. Its output goes to a file.
+// launch starts a relay in its own process group. Its output goes to a file.
 func launch(p peer.Peer, j peer.Job, programs peer.Programs) (*relay, error) {
 	cmd, err := p.Relay(j, programs)
 	if err != nil {
@@ -39,7 +39,7 @@ func launch(p peer.Peer, j peer.Job, programs peer.Programs) (*relay, error) {
 	return r, nil
 }
 
-// failed tells why a relay has ended by itself, or nil while it runs.
+// failed returns why a relay has exited by itself, or nil while it runs.
 func (r *relay) failed() error {
 	select {
 	case err := <-r.ended:
@@ -50,13 +50,13 @@ func (r *relay) failed() error {
 	}
 }
 
-// tail is the end of the relay's output.
+// tail returns the end of the relay's output.
 func (r *relay) tail() string {
 	text, _ := os.ReadFile(r.log.Name())
 	return string(text[max(0, len(text)-2000):])
 }
 
-// stop ends the relay, politely first, and removes its output.
+// stop stops the relay, cleanly if possible, and removes its output.
 func (r *relay) stop() {
 	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGTERM)
 	select {

@@ -10,7 +10,8 @@ import (
 	"github.com/postrider/postrider/test/proof/peers/result"
 )
 
-// session is one trial's own: a fresh database, an empty place at the broker, a receiver, and the peer's relay if it runs.
+// session is the environment of one trial: a new database, an empty topic, a receiver, and the
+// peer's relay if it runs.
 type session struct {
 	lab     *Lab
 	peer    peer.Peer
@@ -20,10 +21,10 @@ type session struct {
 	enqueue peer.Enqueue
 	relays  []*relay
 	cleanup []func(context.Context) error // in reverse order
-	private int64                         // memory of the server's processes before the relay came
+	private int64                         // memory of the server's processes before the relay started
 }
 
-// open prepares a session. Without a peer producers write their business rows alone.
+// open prepares a session. Without a peer producers write only their business rows.
 func (l *Lab) open(ctx context.Context, t planned, name string) (s *session, err error) {
 	s = &session{lab: l, peer: t.peer, book: newBook()}
 	defer func() {
@@ -52,7 +53,7 @@ func (l *Lab) open(ctx context.Context, t planned, name string) (s *session, err
 	if s.enqueue, err = t.peer.Setup(ctx, s.db.admin, s.job); err != nil {
 		return s, err
 	}
-	// What earlier trials have left to be written is not this one's burden.
+	// Dirty pages of earlier trials must not burden this one.
 	_, err = s.db.admin.Exec(ctx, "CHECKPOINT")
 	return s, err
 }
@@ -82,12 +83,13 @@ func (s *session) start(count int) error {
 	return nil
 }
 
-// startup is how long a relay may take until its first message; a JVM on a busy machine needs some of it.
+// startup is how long a relay may take until its first message, such as a JVM on a busy machine.
 const startup = 4 * time.Minute
 
 var errIdle = errors.New("trial: the relay delivers nothing")
 
-// ready waits until the relay carries: a message now and then, until all of them have arrived.
+// ready waits until the relay delivers: it sends a message now and then, until all of them have
+// arrived.
 func (s *session) ready(ctx context.Context) error {
 	probe := time.NewTicker(50 * time.Millisecond)
 	defer probe.Stop()
@@ -113,7 +115,7 @@ func (s *session) ready(ctx context.Context) error {
 	return s.book.await(ctx, s.book.committed.Load(), deadline, 30*time.Second)
 }
 
-// tails are the last words of the relays.
+// tails returns the last output of the relays.
 func (s *session) tails() (text string) {
 	for _, r := range s.relays {
 		text += "\n" + r.tail()
@@ -121,7 +123,7 @@ func (s *session) tails() (text string) {
 	return text
 }
 
-// reading is where all counters stand.
+// reading is a snapshot of all counters.
 type reading struct {
 	at                       time.Time
 	number                   int64
@@ -152,7 +154,7 @@ func (s *session) read(ctx context.Context) (r reading, err error) {
 	return r, nil
 }
 
-// cell is what happened between two readings. It also asks how large things are now.
+// cell computes a cell from two readings. It also queries the current sizes.
 func (s *session) cell(ctx context.Context, work string, from, to reading) (result.Cell, error) {
 	seconds := to.at.Sub(from.at).Seconds()
 	c := result.Cell{
@@ -183,7 +185,8 @@ func (s *session) cell(ctx context.Context, work string, from, to reading) (resu
 	return c, err
 }
 
-// privateMemory is that of the server's processes, those for producers and for us not counted.
+// privateMemory returns the private memory of the server's processes, except those for producers
+// and for us.
 func (s *session) privateMemory() (sum int64) {
 	table, err := processes()
 	if err != nil {
@@ -199,5 +202,5 @@ func (s *session) privateMemory() (sum int64) {
 	return sum
 }
 
-// interrupted makes a cell's error say what was going on.
+// interrupted adds the current activity to a cell's error.
 func interrupted(what string, err error) error { return fmt.Errorf("trial: %s: %w", what, err) }

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// tick is what the kernel counts processor time in; the number has been the same on all of Linux for decades.
+// tick is the kernel's unit of processor time, which is the same on all current Linux systems.
 const tick = 10 * time.Millisecond
 
-// process is one line of the kernel's table.
+// process is one line of the kernel's process table.
 type process struct {
 	parent int
 	own    time.Duration // processor time
-	ended  time.Duration // that of children that have ended and were waited for
+	ended  time.Duration // of waited-for children that have ended
 }
 
-// processes reads the table. Those that end meanwhile are left out.
+// processes reads the process table, without processes that end meanwhile.
 func processes() (map[int]process, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	table := make(map[int]process, len(files))
@@ -30,14 +30,14 @@ func processes() (map[int]process, error) {
 		if err != nil {
 			continue
 		}
-		// The second field is a name in parentheses, which may hold anything.
+		// The second field is a name in parentheses, which may contain any character.
 		end := strings.LastIndexByte(string(content), ')')
 		fields := strings.Fields(string(content[end+1:]))
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		if err != nil || len(fields) < 15 {
 			continue
 		}
-		number := func(field int) int { n, _ := strconv.Atoi(fields[field-3]); return n } // fields as in proc(5)
+		number := func(field int) int { n, _ := strconv.Atoi(fields[field-3]); return n } // numbered as in proc(5)
 		table[pid] = process{
 			parent: number(4),
 			own:    time.Duration(number(14)+number(15)) * tick,
@@ -47,7 +47,7 @@ func processes() (map[int]process, error) {
 	return table, err
 }
 
-// tree returns a process and all that descend from it.
+// tree returns a process and all its descendants.
 func tree(table map[int]process, root int) []int {
 	pids := []int{root}
 	for i := 0; i < len(pids); i++ {
@@ -60,7 +60,7 @@ func tree(table map[int]process, root int) []int {
 	return pids
 }
 
-// spent is the processor time of a process and all that descend from it, the ended ones included.
+// spent returns the processor time of a process and all its descendants, including ended ones.
 func spent(table map[int]process, root int) (sum time.Duration) {
 	for _, pid := range tree(table, root) {
 		sum += table[pid].own + table[pid].ended
@@ -68,7 +68,8 @@ func spent(table map[int]process, root int) (sum time.Duration) {
 	return sum
 }
 
-// memory returns a figure of /proc/PID/status, such as VmHWM, in bytes; 0 when the process has ended.
+// memory returns a value of /proc/PID/status, such as VmHWM, in bytes, or 0 if the process has
+// ended.
 func memory(pid int, figure string) int64 {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -15,7 +15,8 @@ func bare(ctx context.Context, s *session) ([]result.Cell, error) {
 	return plus(nil)(s.phase(ctx, result.Bare, s.full))
 }
 
-// steady measures the time from commit to arrival at a steady rate, then the rate at full speed, of one relay.
+// steady measures the time from commit to arrival at a steady rate, then the rate at full speed, of
+// one relay.
 func steady(ctx context.Context, s *session) ([]result.Cell, error) {
 	if err := s.warm(ctx, 1); err != nil {
 		return nil, err
@@ -27,8 +28,8 @@ func steady(ctx context.Context, s *session) ([]result.Cell, error) {
 	return plus([]result.Cell{latency})(s.phase(ctx, result.Sustained, s.full))
 }
 
-// drain measures producers without a relay, which is the same on all brokers, and then how fast a relay delivers what they and
-// some more have left.
+// drain measures producers without a relay, which is the same on all brokers, and then how fast a
+// relay delivers their backlog and some more messages.
 func drain(ctx context.Context, s *session) (cells []result.Cell, err error) {
 	if s.job.Broker == s.lab.Main {
 		if err := s.full(ctx, s.lab.Warm); err != nil {
@@ -43,14 +44,14 @@ func drain(ctx context.Context, s *session) (cells []result.Cell, err error) {
 	if err := s.fill(ctx, int64(s.lab.Backlog)-s.book.committed.Load()); err != nil {
 		return cells, interrupted("filling", err)
 	}
-	// Statistics as a server has them that did not start a minute ago.
+	// Statistics like those of a server that has been running for a while.
 	if _, err := s.db.admin.Exec(ctx, "VACUUM ANALYZE"); err != nil {
 		return cells, err
 	}
 	return plus(cells)(s.backlog(ctx))
 }
 
-// backlog starts a relay and measures it from the first arrival to the last, or to the limit.
+// backlog starts a relay and measures it from the first arrival to the last, or to the time limit.
 func (s *session) backlog(ctx context.Context) (c result.Cell, err error) {
 	if err := s.start(1); err != nil {
 		return c, err
@@ -77,7 +78,7 @@ func (s *session) backlog(ctx context.Context) (c result.Cell, err error) {
 	if err != nil {
 		return c, err
 	}
-	// A fast one has delivered much before the first reading was complete.
+	// A fast relay has delivered much before the first reading was complete.
 	from.at, from.arrived = s.book.start.Add(time.Duration(s.book.first.Load())), 0
 	if to.arrived == to.committed {
 		to.at = s.book.start.Add(time.Duration(s.book.last.Load()))
@@ -85,7 +86,8 @@ func (s *session) backlog(ctx context.Context) (c result.Cell, err error) {
 	return s.cell(ctx, result.Drain, from, to)
 }
 
-// held measures both beside a transaction that stays open: a steady rate until it is old, then full speed.
+// held measures both beside a transaction that stays open: a steady rate until it is old, then full
+// speed.
 func held(ctx context.Context, s *session) ([]result.Cell, error) {
 	if err := s.warm(ctx, 1); err != nil {
 		return nil, err
@@ -109,7 +111,8 @@ func held(ctx context.Context, s *session) ([]result.Cell, error) {
 	return plus([]result.Cell{latency})(sustained, err)
 }
 
-// order lets writers of the same keys commit concurrently, and compares what arrives with what was committed.
+// order has writers of the same keys commit concurrently, and compares what arrives with what was
+// committed.
 func order(ctx context.Context, s *session) ([]result.Cell, error) {
 	if err := s.start(s.peer.Relays()); err != nil {
 		return nil, err
@@ -132,7 +135,7 @@ func order(ctx context.Context, s *session) ([]result.Cell, error) {
 	return []result.Cell{c}, nil
 }
 
-// warm starts relays and lets them and the producers get used to the work.
+// warm starts relays and warms them and the producers up.
 func (s *session) warm(ctx context.Context, relays int) error {
 	if err := s.start(relays); err != nil {
 		return err
@@ -143,7 +146,7 @@ func (s *session) warm(ctx context.Context, relays int) error {
 	return s.even(ctx, s.lab.Warm)
 }
 
-// phase measures what happens while producers work.
+// phase measures while producers work.
 func (s *session) phase(ctx context.Context, work string, load func(context.Context, time.Duration) error) (result.Cell, error) {
 	c, _, _, err := s.between(ctx, work, load)
 	return c, err
@@ -164,7 +167,7 @@ func (s *session) latency(ctx context.Context, work string) (result.Cell, error)
 	return c, nil
 }
 
-// between makes a cell of what happens under a load, and also returns the readings before and after.
+// between measures a cell under a load, and also returns the readings before and after.
 func (s *session) between(ctx context.Context, work string, load func(context.Context, time.Duration) error) (c result.Cell, from, to reading, err error) {
 	if from, err = s.read(ctx); err != nil {
 		return c, from, to, err
@@ -183,7 +186,7 @@ func milliseconds(times []int64, share float64) float64 {
 	return result.Rounded(float64(result.Percentile(times, share))/1e6, 2)
 }
 
-// plus adds a cell, unless it was not completed.
+// plus appends a cell unless it failed.
 func plus(cells []result.Cell) func(result.Cell, error) ([]result.Cell, error) {
 	return func(c result.Cell, err error) ([]result.Cell, error) {
 		if err != nil {

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// AMQP speaks AMQP 0-9-1, not encrypted. A call is a method; a message that is published is one with it. Name gives it a name, by
-// its class and method.
+// AMQP parses unencrypted AMQP 0-9-1. A call is a method; publishing a message is one call with its
+// content. name names a method by its class and number.
 func AMQP(name func(class, method uint16) string) func() Protocol {
 	return func() Protocol { return &amqp{name: name, channels: make(map[uint16]*channel)} }
 }
@@ -14,17 +14,17 @@ func AMQP(name func(class, method uint16) string) func() Protocol {
 type amqp struct {
 	name func(class, method uint16) string
 
-	begun       bool // the version was sent
+	begun       bool // the protocol header was sent
 	sent, heard []byte
 	channels    map[uint16]*channel
 }
 
-// channel is how far one is.
+// channel is the state of a channel.
 type channel struct {
 	published, confirmed uint64
-	replies              int // methods that answer a method
+	replies              int // methods that reply to a method
 	publishing           *Call
-	left                 uint64 // of the message's body
+	left                 uint64 // remaining bytes of the message's body
 }
 
 const (
@@ -84,7 +84,7 @@ func (p *amqp) Cut(sent []byte) []Call {
 	return calls
 }
 
-// method makes a call of a method. One that publishes is complete with its body.
+// method returns the call of a method. A publishing method is complete with its body.
 func (p *amqp) method(c *channel, number, class, method uint16) *Call {
 	call := &Call{Name: p.name(class, method)}
 	replies := c.replies
@@ -95,7 +95,7 @@ func (p *amqp) method(c *channel, number, class, method uint16) *Call {
 		call.Answered = func() bool { return c.confirmed >= tag || c.replies > replies }
 		c.publishing = call
 	case class == basicClass && (method == basicAck || method == basicNack):
-		call.Nudge = qos(number) // to which the server says something
+		call.Nudge = qos(number) // to which the server replies
 		fallthrough
 	default:
 		call.Answered = func() bool { return c.replies > replies }
@@ -103,7 +103,7 @@ func (p *amqp) method(c *channel, number, class, method uint16) *Call {
 	return call
 }
 
-// qos asks for as many messages at a time as before.
+// qos requests the same prefetch count as before.
 func qos(number uint16) []byte {
 	b := []byte{methodFrame}
 	b = binary.BigEndian.AppendUint16(b, number)
@@ -146,7 +146,7 @@ func (p *amqp) channel(number uint16) *channel {
 
 const frameEnd = 0xCE
 
-// frame returns the first frame and how long it is.
+// frame parses the first frame and returns its length.
 func frame(b []byte) (kind byte, number uint16, body []byte, n int, ok bool) {
 	if len(b) < 7 {
 		return 0, 0, nil, 0, false

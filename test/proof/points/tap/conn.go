@@ -6,24 +6,25 @@ import (
 	"syscall"
 )
 
-// Protocol knows where the calls of a client begin and end, and which of the server's words are the answer to which. There is one
-// for each connection.
+// Protocol parses a client's traffic into calls, and matches the server's responses to them. Each
+// connection has its own.
 type Protocol interface {
-	// Cut returns the calls in what the client sends next, in order and with nothing left out but an incomplete end, which is
-	// a part of what the next Cut returns. Nobody hears anything meanwhile.
+	// Cut returns the calls in what the client sends next, in order and complete except for an
+	// incomplete end, which is part of the result of the next Cut. Hear is not called concurrently.
 	Cut(sent []byte) []Call
-	// Hear takes note of what the server has sent.
+	// Hear processes what the server has sent.
 	Hear(received []byte)
 }
 
-// Call is something that a client sends.
+// Call is a call that a client sends.
 type Call struct {
-	// Name is what it is known by. What has none is no point, such as the login.
+	// Name identifies the call. A call without a name, such as the login, is not a point.
 	Name  string
 	Bytes []byte
-	// Nudge is sent behind it to have the answer at once, where the client itself would send more before.
+	// Nudge is sent after the call to get its response at once, where the client itself would first
+	// send more.
 	Nudge []byte
-	// Answered reports whether the answer has been heard.
+	// Answered reports whether the response has been received.
 	Answered func() bool
 }
 
@@ -32,12 +33,12 @@ type conn struct {
 	net.Conn
 	gate *Gate
 
-	reading sync.Mutex // held over a read, so that everything is heard in its order
+	reading sync.Mutex // held over a read, so that responses are processed in order
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the following fields
 	protocol Protocol
-	answered func() bool // of the call that goes wrong behind its answer; otherwise nil
-	end      func()      // what happens then
+	answered func() bool // of the call whose response is affected; otherwise nil
+	end      func()      // called then
 	deaf     bool        // the connection was cut for the caller
 }
 
@@ -79,7 +80,7 @@ func (c *conn) Write(p []byte) (int, error) {
 				return sent, err
 			}
 			c.drain()
-			return len(p), nil // it was sent; what has become of it is for Read to say
+			return len(p), nil // it was sent; Read reports the outcome
 		}
 	}
 	if err := flush(); err != nil {
@@ -88,7 +89,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// sever makes the process or the connection end with an answer.
+// sever ends the process or the connection when a response arrives.
 func (c *conn) sever(way Way, answered func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +113,8 @@ func (c *conn) drain() {
 	}
 }
 
-// Read hears what the server says. Whoever reads the answer after which all ends sees to that.
+// Read reads and processes responses. The reader of the response that triggers the fault also
+// executes it.
 func (c *conn) Read(p []byte) (int, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()

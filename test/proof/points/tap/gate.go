@@ -1,5 +1,6 @@
-// Package tap sits between a client and its server, knows each call that goes over the connection, and can have one of them go
-// wrong: the process dies before or after it, it fails, its answer is lost, or the process stands still before it.
+// Package tap sits between a client and its server, identifies each call on the connection, and can
+// inject a fault at one of them: the process dies before or after it, the call fails, its response
+// is lost, or the process is suspended before it.
 package tap
 
 import (
@@ -13,34 +14,37 @@ import (
 	"syscall"
 )
 
-// Way is how a call goes wrong.
+// Way is a kind of fault of a call.
 type Way string
 
 const (
 	// KillBefore kills the process before the call is sent.
 	KillBefore Way = "kill before"
-	// KillAfter kills the process when the answer has been read from the socket, and before the caller gets it.
+	// KillAfter kills the process after the response was read from the socket, and before the
+	// caller gets it.
 	KillAfter Way = "kill after"
 	// Error cuts the connection before the call is sent.
 	Error Way = "error"
-	// Unheard cuts the connection when the call was executed: its answer is lost.
+	// Unheard cuts the connection after the call was executed: its response is lost.
 	Unheard Way = "unknown outcome"
-	// Delay stops the process before the call is sent, until somebody lets it go on (SIGCONT).
+	// Delay suspends the process before the call is sent, until it gets SIGCONT.
 	Delay Way = "delay"
 )
 
-// Ways are all of them.
+// Ways lists all kinds of faults.
 var Ways = []Way{KillBefore, KillAfter, Error, Unheard, Delay}
 
-// Gate counts the calls of a process and lets one of them go wrong. The n-th call of a name is the point "name n".
+// Gate counts the calls of a process and injects a fault at one of them. The n-th call of a name is
+// the point "name n".
 type Gate struct {
-	// Point is where it goes wrong, and Way how. An empty point is nowhere.
+	// Point is where the fault is injected, and Way its kind. An empty point means no fault.
 	Point string
 	Way   Way
-	// Events is told of every point in a line, before anything else: "point NAME N" and, where it goes wrong, "strike".
+	// Events receives a line for every point, before anything else happens: "point NAME N" and, at
+	// the fault, "strike".
 	Events io.Writer
-	// Limit is up to which number calls of a name are points: those that are repeated for as long as a process lives are as
-	// many as there was time.
+	// Limit returns how many calls of a name are points: the number of calls that repeat as long as
+	// a process lives depends on time.
 	Limit func(name string) int
 
 	mu     sync.Mutex
@@ -59,7 +63,7 @@ func (g *Gate) Dial(speak func() Protocol) func(ctx context.Context, network, ad
 	}
 }
 
-// pass counts a call. It returns how it goes wrong, which is empty for nearly all.
+// pass counts a call. It returns the kind of fault, which is empty for nearly all calls.
 func (g *Gate) pass(name string) Way {
 	if name == "" {
 		return ""
@@ -85,13 +89,13 @@ func (g *Gate) pass(name string) Way {
 
 func (g *Gate) say(line string) { _, _ = io.WriteString(g.Events, line+"\n") }
 
-// die ends the process as kill -9 does.
+// die kills the process like kill -9.
 func die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	select {} // until it arrives
+	select {} // until the signal arrives
 }
 
-// freeze stops the process, this thread first, until it is told to go on.
+// freeze suspends the process, this thread first, until SIGCONT.
 func freeze() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// NATS speaks the protocol of NATS, not encrypted. A call is a message that the client publishes: to a subject that a stream has, to
-// the server's API, or to the address of an acknowledgement. Name gives it a name, by its subject and its content.
+// NATS parses the unencrypted NATS protocol. A call is a message that the client publishes: to a
+// subject of a stream, to the server's API, or to the address of an acknowledgement. name names it
+// by its subject and its content.
 func NATS(name func(subject string, content []byte) string) func() Protocol {
 	return func() Protocol {
 		return &nats{name: name, subscribed: make(map[string]string), answers: make(map[string]bool)}
@@ -18,8 +19,8 @@ type nats struct {
 	name func(subject string, content []byte) string
 
 	sent, heard  []byte
-	subscribed   map[string]string // numbers of subscriptions, by their subjects
-	answers      map[string]bool   // subjects to which something came, and numbers of subscriptions
+	subscribed   map[string]string // IDs of subscriptions, by subject
+	answers      map[string]bool   // subjects that received something, and IDs of subscriptions
 	pings, pongs int
 }
 
@@ -41,7 +42,7 @@ func (p *nats) Cut(sent []byte) []Call {
 			p.subscribed[words[1]] = words[len(words)-1]
 		case "PUB", "HPUB":
 			call.Name = p.name(words[1], content)
-			if len(words) == 3+head { // no address for an answer: that the server has seen it is known by the next PONG
+			if len(words) == 3+head { // no reply address: the next PONG shows that the server has received it
 				pings := p.pings + 1
 				call.Nudge = []byte("PING\r\n")
 				call.Answered = func() bool { return p.pongs >= pings }
@@ -74,7 +75,8 @@ func (p *nats) Hear(received []byte) {
 	}
 }
 
-// packet returns the first line in words, the content behind it, and how long both are. Head is 1 if there are headers.
+// packet parses the first line into words and its payload, and returns the length of both. Head is
+// 1 if there are headers.
 func packet(b []byte) (words []string, head int, content []byte, n int, ok bool) {
 	line, _, ok := bytes.Cut(b, []byte("\r\n"))
 	if !ok {

@@ -5,27 +5,28 @@ import (
 	"encoding/binary"
 )
 
-// Postgres speaks version 3 of PostgreSQL's protocol, not encrypted. A call is one execution of a statement, also of one among
-// several that are sent together. Name gives it a name, by its text and its arguments.
+// Postgres parses version 3 of PostgreSQL's protocol, unencrypted. A call is one execution of a
+// statement, also of one among several that are sent together. name names it by its text and its
+// arguments.
 func Postgres(name func(sql string, args [][]byte) string) func() Protocol {
 	return func() Protocol { return &postgres{name: name, texts: make(map[string]string)} }
 }
 
 type postgres struct {
 	name  func(sql string, args [][]byte) string
-	texts map[string]string // of statements, by their names on the connection
+	texts map[string]string // of prepared statements, by name
 
-	begun bool   // the message without a type was sent
-	sent  []byte // what was not complete
+	begun bool   // the startup message was sent
+	sent  []byte // an incomplete message
 	heard []byte
-	sql   string // of the statement that was bound last,
+	sql   string // of the last bound statement
 	args  [][]byte
 
-	ready  int  // how often the server was,
-	wanted int  // and will be when it has answered everything
+	ready  int  // number of ReadyForQuery messages received,
+	wanted int  // and expected for all requests so far
 	put    int  // statements since the last Sync
 	done   int  // of these
-	failed bool // one of these
+	failed bool // one of these failed
 }
 
 const flushMessage = "H\x00\x00\x00\x04"

@@ -10,7 +10,8 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// hurt plays the schedule, and returns when all faults are healed. The end of ctx heals them early.
+// hurt executes the schedule, and returns when all faults are healed. The end of ctx heals them
+// early.
 func (s *stage) hurt(ctx context.Context, kinds []fault.Kind) {
 	possible := kinds[:0:0]
 	for _, k := range kinds {
@@ -50,7 +51,7 @@ func (s *stage) hurt(ctx context.Context, kinds []fault.Kind) {
 	all.Wait()
 }
 
-// hurtOnce is the life of one fault.
+// hurtOnce begins and heals one fault.
 func (s *stage) hurtOnce(ctx context.Context, p fault.Planned) {
 	healing := context.WithoutCancel(ctx)
 	event := record.Event{At: time.Now(), Fault: p.Number, Kind: p.Kind.Name}
@@ -100,7 +101,7 @@ type listedKind struct {
 	Longest  string   `json:"longest"`
 	Weight   int      `json:"weight"`
 	Needs    []string `json:"needs,omitempty"`
-	Missing  string   `json:"missing,omitempty"` // why this machine cannot do it
+	Missing  string   `json:"missing,omitempty"` // why this machine does not support it
 }
 
 func faultsCommand(_ context.Context, args []string) error {

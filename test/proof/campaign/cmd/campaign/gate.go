@@ -9,13 +9,15 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/fault"
 )
 
-// gate lets faults in that go with those that are under way. A schedule sees to that as well, but some take longer than it knows.
+// gate admits faults that are compatible with the current ones. A schedule considers that too, but
+// some faults take longer than planned.
 type gate struct {
 	mu   sync.Mutex
 	open map[int]fault.Kind // by number
 }
 
-// enter waits until a fault may begin. It returns false if that is not before the given time, or at the end of ctx.
+// enter waits until a fault may begin. It returns false if that is not before the given time, or if
+// ctx ends.
 func (g *gate) enter(ctx context.Context, p fault.Planned, before time.Time) bool {
 	for !g.try(p) {
 		if time.Now().After(before) || !wait(ctx, 100*time.Millisecond) {

@@ -8,10 +8,11 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// lookBack is how many rows of a shard are read again each time: a crash can take the last ones back, and others come in their place.
+// lookBack is how many rows of a shard are read again each time, because a crash can undo the last
+// rows, and others replace them.
 const lookBack = 16
 
-// leases are the rows of the relays' ledger that were seen, by feed and shard.
+// leases are the known rows of the relays' ledger, by feed and shard.
 type leases map[shard]map[int64]record.Lease
 
 type shard struct {
@@ -19,9 +20,9 @@ type shard struct {
 	number int
 }
 
-// collectLeases notes rows of the ledger that are new, or differ from what they were.
+// collectLeases records new and changed rows of the ledger.
 func (w *watch) collectLeases(ctx context.Context) {
-	_ = w.ask(ctx, func(ctx context.Context, db *pgx.Conn) error { // what is not seen now is seen later, unless it is swept
+	_ = w.ask(ctx, func(ctx context.Context, db *pgx.Conn) error { // missed rows are read later, unless they are swept
 		if w.leases == nil {
 			w.leases = leases{}
 		}
@@ -35,7 +36,7 @@ func (w *watch) collectLeases(ctx context.Context) {
 	})
 }
 
-// look returns what has changed.
+// look returns the rows that have changed.
 func (all leases) look(ctx context.Context, db *pgx.Conn) (changed []record.Lease, err error) {
 	var feeds []string
 	var shards []int
@@ -74,7 +75,7 @@ func (all leases) look(ctx context.Context, db *pgx.Conn) (changed []record.Leas
 	if err != nil {
 		return nil, err
 	}
-	for s, rows := range now { // older ones are not asked for again
+	for s, rows := range now { // older rows are not read again
 		all[s] = rows
 	}
 	return changed, nil

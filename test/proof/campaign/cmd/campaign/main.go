@@ -1,5 +1,6 @@
-// Command campaign runs the fault campaign: real servers, real relays, a workload that numbers every message, and faults by a seeded schedule. In
-// the end it says whether anything was lost, made up, out of order or done twice.
+// Command campaign runs the fault campaign: real servers, real relays, a workload that numbers
+// every message, and faults from a seeded schedule. At the end it reports whether any message was
+// lost, invented, reordered or processed twice.
 //
 //	campaign run --minutes 10 --seed 7 --faults 60    a campaign; its files stay in a folder
 //	campaign verify DIR                               the verdict on an old run, by the present oracle
@@ -7,8 +8,8 @@
 //	campaign faults                                   what can go wrong here
 //	campaign skewed FILE                              builds a relay whose clock can be wrong
 //
-// Data goes to the standard output, everything else to the standard error. Exit status: 0 all is well, 1 an invariant is broken, 2 the campaign
-// itself did not work.
+// Data goes to standard output, everything else to standard error. Exit status: 0 all invariants
+// hold, 1 an invariant is broken, 2 the campaign itself failed.
 package main
 
 import (
@@ -28,7 +29,7 @@ type command struct {
 	run              func(ctx context.Context, args []string) error
 }
 
-// commands are those that people use. The others are processes of the workload.
+// commands returns the subcommands for users, and those that run processes of the workload.
 func commands() (known, hidden []command) {
 	known = []command{
 		{"run", "run [flags]", "Run a campaign", runCommand},
@@ -46,7 +47,7 @@ func commands() (known, hidden []command) {
 	return known, hidden
 }
 
-// The errors that say how to exit.
+// Errors that determine the exit status.
 var (
 	errBroken = errors.New("an invariant is broken")
 	errUsage  = errors.New("wrong usage")
@@ -54,7 +55,7 @@ var (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second one ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	err := dispatch(ctx, os.Args[1:])
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
@@ -99,7 +100,7 @@ func newFlags(usage string) *flag.FlagSet {
 	return flags
 }
 
-// parse reads flags that may stand before and behind other arguments, which it returns.
+// parse parses flags before and after the other arguments, which it returns.
 func parse(flags *flag.FlagSet, args []string) (others []string, err error) {
 	for {
 		if err := flags.Parse(args); err != nil {

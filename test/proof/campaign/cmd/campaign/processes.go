@@ -17,7 +17,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/work/producer"
 )
 
-// process is what every process of the workload is told.
+// process is the common configuration of the workload's processes.
 type process struct {
 	plan    work.Plan
 	name    string
@@ -25,7 +25,7 @@ type process struct {
 	log     *slog.Logger
 }
 
-// begin reads the flags of a process, and serves its figures.
+// begin parses the flags of a process, and serves its metrics.
 func begin(name string, args []string, more func(*flag.FlagSet)) (p process, err error) {
 	flags := newFlags(name + " --plan FILE")
 	path := flags.String("plan", "", "the plan, a `file`")
@@ -44,7 +44,7 @@ func begin(name string, args []string, more func(*flag.FlagSet)) (p process, err
 	return p, nil
 }
 
-// measure serves the figures that samples are made of, and the process's own.
+// measure serves the counts for samples, and the process's own metrics.
 func (p process) measure(counts func() map[string]int64) error {
 	if p.metrics == "" {
 		return nil

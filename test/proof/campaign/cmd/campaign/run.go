@@ -66,7 +66,7 @@ func (o *options) register(flags *flag.FlagSet) {
 	flags.BoolVar(&o.verbose, "verbose", false, "say more")
 }
 
-// complete fills in what was not set, and reports what cannot be.
+// complete sets defaults, and reports invalid options.
 func (o *options) complete(now time.Time) error {
 	if o.seed == 0 {
 		o.seed = now.UnixNano() % 1_000_000
@@ -98,7 +98,7 @@ func (o *options) complete(now time.Time) error {
 	return err
 }
 
-// kinds are the faults that were asked for.
+// kinds returns the selected kinds of faults.
 func (o *options) kinds() ([]fault.Kind, error) {
 	var chosen []fault.Kind
 	known := map[string]bool{}
@@ -120,7 +120,7 @@ func (o *options) kinds() ([]fault.Kind, error) {
 	return chosen, nil
 }
 
-// absent are the destinations that were not asked for.
+// absent returns the destinations that are not selected.
 func (o *options) absent() []string {
 	wanted := words(o.to)
 	return slices.DeleteFunc(world.Destinations(), func(d string) bool { return wanted[d] })
@@ -177,14 +177,14 @@ func runCommand(ctx context.Context, args []string) error {
 	return errors.Join(ran, judge(o.dir, o.json))
 }
 
-// set are the flags that were set.
+// set returns the flags that were set.
 func set(flags *flag.FlagSet) map[string]string {
 	all := map[string]string{}
 	flags.VisitAll(func(f *flag.Flag) { all[f.Name] = f.Value.String() })
 	return all
 }
 
-// judge prints the verdict on the files of a run, and keeps it beside them.
+// judge prints the verdict on the files of a run, and saves it beside them.
 func judge(dir string, asJSON bool) error {
 	verdict, err := oracle.Check(dir)
 	if err != nil {
@@ -204,5 +204,5 @@ func judge(dir string, asJSON bool) error {
 	return err
 }
 
-// seconds is a duration as people write it.
+// seconds formats a duration as seconds.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s" }

@@ -13,19 +13,19 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// screen shows how a run goes on: lines for what happens and, on a terminal, a last line that changes. Elsewhere that one is left out, and
-// there is a line every half minute instead.
+// screen shows the progress of a run: lines for events and, on a terminal, a status line at the
+// bottom. Without a terminal, it prints a line every half minute instead of the status line.
 type screen struct {
 	out      *os.File
 	terminal bool
 
 	mu      sync.Mutex
-	last    string // what the last line says
+	last    string // the status line
 	began   time.Time
 	length  time.Duration
 	planned int
 	faults  int
-	open    map[int]string // kinds of faults that are under way
+	open    map[int]string // kinds of the current faults
 	seen    int64          // receipts
 	seenAt  time.Time
 	said    time.Time
@@ -39,7 +39,7 @@ func newScreen(out *os.File) *screen {
 	return s
 }
 
-// logger writes lines above the last one.
+// logger returns a logger that writes above the status line.
 func (s *screen) logger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey && len(groups) == 0 {
@@ -49,7 +49,7 @@ func (s *screen) logger(level slog.Level) *slog.Logger {
 	}}))
 }
 
-// Write writes a line above the last one.
+// Write writes a line above the status line.
 func (s *screen) Write(line []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *screen) Write(line []byte) (int, error) {
 	return n, err
 }
 
-// status changes the last line.
+// status changes the status line.
 func (s *screen) status(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *screen) show(text string) {
 	}
 }
 
-// close leaves the last line as it is.
+// close leaves the status line as it is.
 func (s *screen) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *screen) close() {
 	}
 }
 
-// begin says how much there is to come.
+// begin records the length of the run and the number of faults.
 func (s *screen) begin(at time.Time, length time.Duration, faults int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *screen) healed(number int) {
 	delete(s.open, number)
 }
 
-// sample draws the last line anew.
+// sample redraws the status line.
 func (s *screen) sample(sample record.Sample, receipts map[string]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,16 +27,16 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
-// The sizes of a campaign.
+// Limits and sizes of a campaign.
 const (
 	producers = 2
 	consumers = 2
 	callers   = 2
-	writers   = 12 // transactions at a time in a producer process
+	writers   = 12 // concurrent transactions in a producer process
 
-	// The verdict has its own limit, which is shorter.
+	// The oracle's own limit is shorter.
 	longestDrain = 3 * time.Minute
-	longestHalt  = 75 * time.Second // of the drain, without anything that has arrived
+	longestHalt  = 75 * time.Second // of the drain, without any arrival
 
 	longestStop = 30 * time.Second // of one process
 )
@@ -55,11 +55,12 @@ type stage struct {
 	operator   *operator.Operator
 	watch      *watch
 
-	workers []*world.Process // producers and callers: those who bring new work
+	workers []*world.Process // producers and callers, which create new work
 	others  []*world.Process // consumers and the receiver
 }
 
-// play is the whole run, from the first server to the last file. The end of ctx cuts the faults short, not the end of the run.
+// play executes the whole run, from the first server to the last file. The end of ctx cuts the
+// faults short, not the end of the run.
 func (s *stage) play(ctx context.Context, kinds []fault.Kind) (err error) {
 	cleaning := context.WithoutCancel(ctx)
 	if err := s.writer.Run(s.run); err != nil {
@@ -115,7 +116,7 @@ func (s *stage) play(ctx context.Context, kinds []fault.Kind) (err error) {
 	return nil
 }
 
-// build brings up servers, tables and names, and starts the relays.
+// build starts servers, creates tables and names, and starts the relays.
 func (s *stage) build(ctx context.Context) (err error) {
 	folder := filepath.Join(s.options.dir, "world")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -185,7 +186,7 @@ func (s *stage) prepare(ctx context.Context) error {
 
 func (s *stage) planFile() string { return filepath.Join(s.options.dir, "world", "plan.json") }
 
-// withPool calls something with a pool of connections to the primary.
+// withPool calls a function with a pool of connections to the primary.
 func (s *stage) withPool(ctx context.Context, do func(context.Context, *pgxpool.Pool) error) error {
 	pool, err := pgxpool.New(ctx, s.world.AdminDSN())
 	if err != nil {
@@ -247,8 +248,8 @@ func (s *stage) spawn(into *[]*world.Process, role world.Role, name, command str
 	return err
 }
 
-// warmUp waits until messages have come to every destination, and none of them late: everything starts at once on one machine, where a
-// request may not be answered in time.
+// warmUp waits until messages have reached every destination without delay: everything starts at
+// once on one machine, where requests may time out.
 func (s *stage) warmUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -271,7 +272,7 @@ func (s *stage) warmUp(ctx context.Context) error {
 	}
 }
 
-// note puts something into the timeline that nobody asked for.
+// note adds an unplanned event to the timeline.
 func (s *stage) note(e record.Event) {
 	if e.At.IsZero() {
 		e.At = time.Now()
@@ -284,7 +285,7 @@ func (s *stage) note(e record.Event) {
 	}
 }
 
-// drain stops those who bring new work, and waits until nothing is left to do.
+// drain stops the processes that create new work, and waits until nothing is pending.
 func (s *stage) drain(ctx context.Context) error {
 	if err := stopEach(ctx, s.workers); err != nil {
 		return err
@@ -294,7 +295,7 @@ func (s *stage) drain(ctx context.Context) error {
 	var moved time.Time
 	for {
 		left, err := s.watch.left(ctx)
-		s.watch.sample(ctx) // says when nothing waits any more
+		s.watch.sample(ctx) // reports when nothing is pending
 		if err == nil && left.Done() && s.collectors.Quiet() > 2*time.Second && s.watch.collected(ctx) {
 			return nil
 		}
@@ -304,13 +305,13 @@ func (s *stage) drain(ctx context.Context) error {
 		}
 		if time.Since(began) > longestDrain || time.Since(moved) > longestHalt {
 			s.note(record.Event{Phase: record.Note, Detail: fmt.Sprintf("not everything has arrived: %v %v", left, err)})
-			return nil // what is missing shows in the verdict
+			return nil // the verdict shows what is missing
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
 }
 
-// stopAll ends all processes as an operator would. One that does not end is an error.
+// stopAll stops all processes as an operator would. A process that does not stop is an error.
 func (s *stage) stopAll(ctx context.Context) error {
 	return errors.Join(stopEach(ctx, s.world.Relays()), stopEach(ctx, s.others))
 }
@@ -331,7 +332,7 @@ func stopEach(ctx context.Context, processes []*world.Process) error {
 	return errors.Join(errs...)
 }
 
-// dump writes what the database and the processes know.
+// dump writes what the database and the processes have recorded.
 func (s *stage) dump(ctx context.Context) error {
 	s.screen.status("writing what the database knows")
 	db, err := pgx.Connect(ctx, s.world.AdminDSN())

@@ -28,7 +28,8 @@ func printJSON(value any) error {
 	return out.Encode(value)
 }
 
-// commit is what the repository stands at, and whether something in it was changed since. The binaries may be of another time.
+// commit returns the current commit of the repository, and whether there are uncommitted changes.
+// The binaries may be from another commit.
 func commit() (id string, dirty bool) {
 	id, _ = git("rev-parse", "HEAD")
 	changes, _ := git("status", "--porcelain", "--untracked-files=no")

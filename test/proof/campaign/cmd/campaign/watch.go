@@ -16,20 +16,20 @@ const (
 	sampleEvery  = 5 * time.Second
 	leasesEvery  = time.Second
 	recoverEvery = 300 * time.Millisecond
-	poolerEvery  = 15 * time.Second // longer than any fault takes it away
+	poolerEvery  = 15 * time.Second // longer than any fault stops it
 	askPatience  = 5 * time.Second
 
-	fresh = 2 * time.Second // a backlog whose oldest message is younger is none
+	fresh = 2 * time.Second // a backlog with a younger oldest message counts as empty
 )
 
-// watch looks at the world while it is hurt: samples, the relays' ledger, and when a fault is over.
+// watch observes the world during faults: samples, the relays' ledger, and recovery.
 type watch struct {
 	stage *stage
 	dsn   string
 
 	mu      sync.Mutex
 	db      *pgx.Conn
-	healing []record.Event // healed, and not yet recovered from
+	healing []record.Event // healed, but not yet recovered
 	leases  leases
 
 	poolerAway bool
@@ -56,7 +56,7 @@ func each(ctx context.Context, d time.Duration, do func(context.Context)) {
 	}
 }
 
-// ask uses the connection, and opens it again when it is lost.
+// ask uses the connection, and reconnects after an error.
 func (w *watch) ask(ctx context.Context, question func(context.Context, *pgx.Conn) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,7 +78,7 @@ func (w *watch) ask(ctx context.Context, question func(context.Context, *pgx.Con
 
 func (w *watch) sample(ctx context.Context) {
 	s := record.Sample{Processes: w.stage.world.Sample(ctx)}
-	_ = w.ask(ctx, func(ctx context.Context, db *pgx.Conn) error { // what cannot be asked is left out
+	_ = w.ask(ctx, func(ctx context.Context, db *pgx.Conn) error { // a failed query leaves the sample without database values
 		if d, err := databaseSample(ctx, db); err == nil {
 			s.Database = &d
 		}
@@ -95,8 +95,8 @@ func (w *watch) sample(ctx context.Context) {
 	w.stage.screen.sample(s, w.stage.collectors.Counts())
 }
 
-// keepPooler starts PgBouncer again when it has ended by itself, as an init system would: versions before 1.21 can end when a client
-// gives up its request to cancel a query.
+// keepPooler restarts PgBouncer when it has exited, as an init system would: versions before 1.21
+// may exit when a client gives up its request to cancel a query.
 func (w *watch) keepPooler(ctx context.Context) {
 	pooler := w.stage.world.Server(world.PgBouncer)
 	before := w.poolerAway
@@ -110,14 +110,15 @@ func (w *watch) keepPooler(ctx context.Context) {
 	}
 }
 
-// backlog asks the product what is not delivered. There may be more than limit messages for each feed.
+// backlog queries the product for undelivered messages. It counts up to limit messages for each
+// feed.
 func backlog(ctx context.Context, db *pgx.Conn, limit int) (b record.Backlog, err error) {
 	err = db.QueryRow(ctx, `SELECT coalesce(sum(p.pending), 0)::bigint, coalesce(extract(epoch FROM clock_timestamp() - min(p.oldest)), 0)::float8
 		FROM postrider.feeds f CROSS JOIN LATERAL postrider.pending(f.name, $1) p`, limit).Scan(&b.Messages, &b.OldestSeconds)
 	return b, err
 }
 
-// databaseSample looks at the sessions of relays and consumers, and at producers that wait for them.
+// databaseSample samples the sessions of relays and consumers, and producers that wait for them.
 func databaseSample(ctx context.Context, db *pgx.Conn) (d record.DatabaseSample, err error) {
 	err = db.QueryRow(ctx, `
 		WITH ours AS (
@@ -134,7 +135,7 @@ func databaseSample(ctx context.Context, db *pgx.Conn) (d record.DatabaseSample,
 	return d, err
 }
 
-// recovery begins to look for the end of what a fault has caused.
+// recovery starts to wait for the recovery from a fault.
 func (w *watch) recovery(healed record.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,7 +175,8 @@ func (w *watch) upToDate(ctx context.Context) bool {
 	return err == nil && b.Messages < limit && (b.Messages == 0 || b.OldestSeconds < fresh.Seconds())
 }
 
-// collected reports whether collectors have seen as much as has had its effect. One that has lost its broker comes late.
+// collected reports whether collectors have seen everything that has had an effect. A collector
+// that has lost its broker lags behind.
 func (w *watch) collected(ctx context.Context) bool {
 	var effects map[string]int64
 	err := w.ask(ctx, func(ctx context.Context, db *pgx.Conn) (err error) {
@@ -189,7 +191,7 @@ func (w *watch) collected(ctx context.Context) bool {
 	return err == nil
 }
 
-// left is what is not at its end.
+// left returns what is still pending.
 func (w *watch) left(ctx context.Context) (left work.Waiting, err error) {
 	err = w.ask(ctx, func(ctx context.Context, db *pgx.Conn) (err error) {
 		left, err = work.Look(ctx, db)

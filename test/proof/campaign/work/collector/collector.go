@@ -13,18 +13,19 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
-// Collectors are one for each broker.
+// Collectors has one collector for each broker.
 type Collectors struct {
 	note func(record.Receipt) error
 	log  *slog.Logger
 	all  sync.WaitGroup
 
 	counts map[string]*atomic.Int64 // by destination
-	latest atomic.Int64             // when the last entry was seen, in nanoseconds
-	failed atomic.Pointer[error]    // what no reading again can mend
+	latest atomic.Int64             // when the last entry was read, in nanoseconds
+	failed atomic.Pointer[error]    // an error that a retry cannot fix
 }
 
-// Start reads from all brokers of a plan until ctx ends. Each receipt is noted once, in the order of its partition.
+// Start reads from all brokers of a plan until ctx ends. Each receipt is recorded once, in the
+// order of its partition.
 func Start(ctx context.Context, plan work.Plan, note func(record.Receipt) error, log *slog.Logger) *Collectors {
 	c := &Collectors{note: note, log: log, counts: map[string]*atomic.Int64{}}
 	readers := map[string]func(address string, take take) func(context.Context) error{
@@ -38,7 +39,8 @@ func Start(ctx context.Context, plan work.Plan, note func(record.Receipt) error,
 	return c
 }
 
-// Wait waits for the end of all collectors. Its error is about entries that could not be noted or are none of ours.
+// Wait waits for the end of all collectors. It returns an error for entries that could not be
+// recorded or that are not ours.
 func (c *Collectors) Wait() error {
 	c.all.Wait()
 	if err := c.failed.Load(); err != nil {
@@ -47,7 +49,7 @@ func (c *Collectors) Wait() error {
 	return nil
 }
 
-// Counts are the receipts so far, by destination.
+// Counts returns the number of receipts so far, by destination.
 func (c *Collectors) Counts() map[string]int64 {
 	counts := map[string]int64{}
 	for destination, n := range c.counts {
@@ -56,10 +58,10 @@ func (c *Collectors) Counts() map[string]int64 {
 	return counts
 }
 
-// Quiet is how long no entry has come.
+// Quiet returns the time since the last entry.
 func (c *Collectors) Quiet() time.Duration { return time.Since(time.Unix(0, c.latest.Load())) }
 
-// entry is what a broker holds at one position.
+// entry is what a broker has at one position.
 type entry struct {
 	partition int
 	offset    int64
@@ -94,7 +96,7 @@ func (c *Collectors) take(destination string, e entry) {
 	c.latest.Store(now.UnixNano())
 }
 
-// persist reads again and again until ctx ends.
+// persist retries read until ctx ends.
 func (c *Collectors) persist(ctx context.Context, destination string, read func(context.Context) error) {
 	for down := false; ctx.Err() == nil; {
 		began := time.Now()

@@ -1,3 +1,4 @@
-// Package collector reads what brokers hold, from the first entry on, with the brokers' own clients and nothing of the product. Every entry has
-// a position that stays the same, so that reading it again is no duplicate. Collectors outlive every outage.
+// Package collector reads everything that the brokers hold, from the first entry on, with the
+// brokers' own clients and no code of the product. Every entry has a stable position, so reading it
+// again does not count as a duplicate. Collectors survive every outage.
 package collector

@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
-// readKafka reads all partitions. The client finds its way back to the broker by itself.
+// readKafka reads all partitions. The client reconnects by itself.
 func readKafka(address string, take take) func(context.Context) error {
 	next := map[int32]int64{} // partition → offset of the next record
 	return func(ctx context.Context) error {

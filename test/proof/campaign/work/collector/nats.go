@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/work"
 )
 
-// readNATS reads a stream by its sequence.
+// readNATS reads a stream by sequence number.
 func readNATS(address string, take take) func(context.Context) error {
 	next := uint64(1)
 	return func(ctx context.Context) error {

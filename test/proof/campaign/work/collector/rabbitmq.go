@@ -12,8 +12,9 @@ import (
 
 const prefetch = 500
 
-// readRabbitMQ empties a queue. Entries have no positions there, so they are counted. What was read and comes again because its acknowledgement
-// was lost with the connection is known by its ID, and by what the server says about it.
+// readRabbitMQ empties a queue. Its entries have no positions, so they are counted. An entry that
+// is redelivered because its acknowledgement was lost with the connection is recognized by its ID
+// and the redelivered flag.
 func readRabbitMQ(address string, take take) func(context.Context) error {
 	count := int64(0)
 	recent := newRecent(20 * prefetch)
@@ -55,11 +56,11 @@ func readRabbitMQ(address string, take take) func(context.Context) error {
 	}
 }
 
-// recent are the last IDs that were read.
+// recent has the last IDs that were read.
 type recent struct {
 	ids   []string
 	next  int
-	times map[string]int // that each is among them
+	times map[string]int // occurrences of each ID
 }
 
 func newRecent(size int) *recent { return &recent{ids: make([]string, size), times: map[string]int{}} }

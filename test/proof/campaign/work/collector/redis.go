@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
-// readRedis reads a stream by the IDs of its entries, which are a time and a number.
+// readRedis reads a stream by the IDs of its entries, which consist of a time and a number.
 func readRedis(address string, take take) func(context.Context) error {
 	last := "0-0"
 	return func(ctx context.Context) error {

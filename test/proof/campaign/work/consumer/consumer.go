@@ -24,17 +24,18 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
-// inFlight is how many messages of a destination are handled at a time.
+// inFlight is how many messages of a destination are handled concurrently.
 const inFlight = 256
 
-// redelivery is how late a message can come again. The inbox refuses to work if it forgets earlier.
+// redelivery is the longest time until a redelivery. The inbox rejects a shorter retention.
 const redelivery = time.Hour
 
-// Name is the consumer of a destination, as its inbox knows it.
+// Name returns the consumer name of a destination, as its inbox knows it.
 func Name(destination string) string { return "campaign-" + destination }
 
-// Share is what the process with a number, from 1, receives from. Groups of Kafka and single active consumers of RabbitMQ keep order among
-// several processes. NATS and Redis do not, and so each of them has one process only.
+// Share returns the destinations that the process with a number, from 1, receives from. Consumer
+// groups of Kafka and single active consumers of RabbitMQ keep order among several processes. NATS
+// and Redis do not, so each of them has only one process.
 func Share(number int, destinations []string) []string {
 	not := world.Redis
 	if number != 1 {
@@ -43,7 +44,8 @@ func Share(number int, destinations []string) []string {
 	return slices.DeleteFunc(slices.Clone(destinations), func(d string) bool { return d == not || d == world.HTTP })
 }
 
-// Run consumes from destinations until ctx ends. The process is the name by which brokers know it again.
+// Run consumes from destinations until ctx ends. The process name identifies the consumer at
+// brokers.
 func Run(ctx context.Context, plan work.Plan, process string, destinations []string, log *slog.Logger) error {
 	pool, db, err := open(ctx, plan)
 	if err != nil {
@@ -70,7 +72,7 @@ func Run(ctx context.Context, plan work.Plan, process string, destinations []str
 			}
 		})
 	}
-	<-ctx.Done() // also where nothing is to be received
+	<-ctx.Done() // also if there is nothing to receive
 	all.Wait()
 	return errors.Join(errs...)
 }
@@ -119,7 +121,7 @@ func newInbox(db *postgres.DB, destination string, log *slog.Logger) (*inbox.Inb
 	return in, nil
 }
 
-// apply is the effect of messages: a row each.
+// apply is the effect of messages: one row each.
 func apply(ctx context.Context, tx pgx.Tx, destination string, msgs []postrider.Message) error {
 	var keys, ids []string
 	var numbers []int64

@@ -1,3 +1,4 @@
-// Package consumer does what messages ask for, with the product's own consumers and its inbox: one effect in the database for each. The HTTP
-// receiver is the destination of its messages as well, and notes their receipt.
+// Package consumer processes messages with the product's own consumers and its inbox: one effect in
+// the database for each message. The HTTP receiver is also the destination of its messages and
+// records their receipt.
 package consumer

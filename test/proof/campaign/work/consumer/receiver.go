@@ -23,9 +23,12 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
-// Receive is the HTTP destination. What it takes is noted in the files of the run before the sender hears of it.
+// Receive runs the HTTP destination. It records what it accepts in the files of the run before it
+// responds.
 //
-// It can be told to answer otherwise: POST /control?answer=500&share=30 lets 30 % of the keys have a bad time, until the next such request; with
+// Its responses can be changed: POST /control?answer=500&share=30 affects 30 % of the keys until
+// the next such request; a share of 0 is one key, that of the next message. Answers are ok, 404,
+// 500, hang, redirect and slow.
 // a share of 0 it is one key, that of the next message. Answers are ok, 404, 500, hang, redirect and slow.
 func Receive(ctx context.Context, plan work.Plan, log *slog.Logger) error {
 	pool, db, err := open(ctx, plan)
@@ -65,7 +68,7 @@ func Receive(ctx context.Context, plan work.Plan, log *slog.Logger) error {
 		<-ctx.Done()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_ = server.Shutdown(ctx) // what hangs on purpose is cut off
+		_ = server.Shutdown(ctx) // requests that hang on purpose are cut off
 	})
 	all.Go(func() { err = errors.Join(err, in.Run(ctx)) })
 	if ended := server.Serve(listener); !errors.Is(ended, http.ErrServerClosed) {
@@ -75,7 +78,7 @@ func Receive(ctx context.Context, plan work.Plan, log *slog.Logger) error {
 	return errors.Join(err, notes.file.Close())
 }
 
-// notes are receipts, in the order in which messages were taken.
+// notes records receipts, in the order in which messages were accepted.
 type notes struct {
 	mu   sync.Mutex
 	file *record.ReceiptWriter
@@ -87,7 +90,7 @@ func newNotes(dir string) (*notes, error) {
 	return &notes{file: file}, err
 }
 
-// add notes a message. Positions are times, so that they grow over restarts too.
+// add records a message. Positions are times, so that they also ascend over restarts.
 func (n *notes) add(m postrider.Message) error {
 	destination, key, seq, err := work.Read(m.Payload)
 	if err != nil {
@@ -107,7 +110,7 @@ func (n *notes) add(m postrider.Message) error {
 	return errors.Join(n.file.Receipt(r), n.file.Flush())
 }
 
-// mood is how the receiver answers.
+// mood is how the receiver responds.
 type mood struct{ now atomic.Pointer[answer] }
 
 type answer struct {
@@ -116,7 +119,7 @@ type answer struct {
 	one   atomic.Pointer[string]
 }
 
-// concerns reports whether a key is among those with a bad time.
+// concerns reports whether a key is affected.
 func (a *answer) concerns(key string) bool {
 	if a.share == 0 {
 		a.one.CompareAndSwap(nil, &key)
@@ -153,7 +156,7 @@ func (m *mood) before(next http.Handler) http.Handler {
 		case "500":
 			http.Error(w, "not now", http.StatusInternalServerError)
 		case "hang":
-			_, _ = io.Copy(io.Discard, r.Body) // or nobody notices that the sender is gone
+			_, _ = io.Copy(io.Discard, r.Body) // otherwise the server would not notice that the client has disconnected
 			<-r.Context().Done()
 		case "redirect":
 			http.Redirect(w, r, "http://127.0.0.1:1/elsewhere", http.StatusFound)

@@ -1,5 +1,6 @@
-// Package operator is somebody who looks after messages that were deferred, with the product's own commands: poison is discarded, also where
-// it is held because its name is missing; everything else that is dead is sent again. What else is held goes by itself.
+// Package operator simulates an operator who handles deferred messages with the product's own
+// commands. It discards poison, also where it is held because its name is missing, and retries all
+// other dead letters. Other held messages are released by the relay itself.
 package operator
 
 import (
@@ -15,9 +16,9 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/work"
 )
 
-// Operator looks every few seconds.
+// Operator acts every few seconds.
 type Operator struct {
-	// Postrider runs the command and returns what it has printed.
+	// Postrider runs the command and returns its output.
 	Postrider func(ctx context.Context, args ...string) (string, error)
 	Log       *slog.Logger
 
@@ -26,13 +27,13 @@ type Operator struct {
 	replayed  atomic.Int64
 }
 
-// every is how often the operator looks.
+// every is the interval.
 const every = 3 * time.Second
 
-// most is how many letters are dealt with in one command.
+// most is how many dead letters one command handles.
 const most = 50
 
-// Run looks after letters until ctx ends.
+// Run handles dead letters until ctx ends.
 func (o *Operator) Run(ctx context.Context) {
 	for down := false; ; {
 		err := o.Look(ctx)
@@ -48,12 +49,12 @@ func (o *Operator) Run(ctx context.Context) {
 	}
 }
 
-// Counts are figures so far, by name.
+// Counts returns counts so far, by name.
 func (o *Operator) Counts() map[string]int64 {
 	return map[string]int64{"parked": o.parked.Load(), "discarded": o.discarded.Load(), "replayed": o.replayed.Load()}
 }
 
-type letter struct {
+type deadLetter struct {
 	ID       string `json:"id"`
 	Feed     string `json:"feed"`
 	Consumer string `json:"consumer"`
@@ -63,17 +64,17 @@ type letter struct {
 	Error    string `json:"error"`
 }
 
-func (l letter) poison() bool { return l.Type == work.TypePoison }
-func (l letter) held() bool   { return l.poison() && l.Status == string(feeds.StatusHeld) }
-func (l letter) lost() bool   { return !l.poison() && l.Status == string(feeds.StatusDead) }
+func (l deadLetter) poison() bool { return l.Type == work.TypePoison }
+func (l deadLetter) held() bool   { return l.poison() && l.Status == string(feeds.StatusHeld) }
+func (l deadLetter) lost() bool   { return !l.poison() && l.Status == string(feeds.StatusDead) }
 
-// Look deals with what is dead now, and with poison that is held.
+// Look handles the current dead letters, and held poison.
 func (o *Operator) Look(ctx context.Context) error {
 	text, err := o.Postrider(ctx, "dead", "ls", "--status", "dead,held,parked", "--limit", "0", "--json")
 	if err != nil {
 		return err
 	}
-	var deadLetters []letter
+	var deadLetters []deadLetter
 	if err := json.Unmarshal([]byte(text), &deadLetters); err != nil {
 		return fmt.Errorf("dead ls: %w", err)
 	}
@@ -82,19 +83,19 @@ func (o *Operator) Look(ctx context.Context) error {
 			o.Log.Debug("a dead letter", "id", l.ID, "feed", l.Feed, "key", l.Key, "err", l.Error)
 		}
 	}
-	// What the relay may be sending has to be parked before it can be discarded.
-	key, id := func(l letter) string { return l.Key }, func(l letter) string { return l.ID }
-	for feed, keys := range group(deadLetters, letter.held, key) {
+	// A message that the relay may be sending must be parked before it can be discarded.
+	key, id := func(l deadLetter) string { return l.Key }, func(l deadLetter) string { return l.ID }
+	for feed, keys := range group(deadLetters, deadLetter.held, key) {
 		if err := o.act(ctx, "keys park", feed, keys, "poison", &o.parked); err != nil {
 			return err
 		}
 	}
-	for feed, ids := range group(deadLetters, letter.poison, id) {
+	for feed, ids := range group(deadLetters, deadLetter.poison, id) {
 		if err := o.act(ctx, "dead discard", feed, ids, "poison", &o.discarded); err != nil {
 			return err
 		}
 	}
-	for feed, ids := range group(deadLetters, letter.lost, id) {
+	for feed, ids := range group(deadLetters, deadLetter.lost, id) {
 		if err := o.act(ctx, "dead replay", feed, ids, "was refused in an outage", &o.replayed); err != nil {
 			return err
 		}
@@ -105,8 +106,8 @@ func (o *Operator) Look(ctx context.Context) error {
 // whose is a flag that names a feed or a consumer.
 type whose struct{ flag, name string }
 
-// group returns what is to be named of some letters, by whose they are.
-func group(deadLetters []letter, which func(letter) bool, name func(letter) string) map[whose][]string {
+// group returns the names of the selected dead letters, by feed or consumer.
+func group(deadLetters []deadLetter, which func(deadLetter) bool, name func(deadLetter) string) map[whose][]string {
 	ids := map[whose][]string{}
 	for _, l := range deadLetters {
 		if !which(l) {

@@ -1,4 +1,5 @@
-// Package producer writes messages in every way that there is, each in one transaction with its row of the ledger: through pgx and through
-// PgBouncer, one by one and in bulk, with early transaction IDs, pauses, savepoints, rollbacks and two-phase commit. What the database fails
-// is given up; what has become of it stands in the ledger.
+// Package producer writes messages in every supported way, each in one transaction with its row in
+// the table of intents: through pgx and PgBouncer, one at a time and in bulk, with early transaction
+// IDs, delays, savepoints, rollbacks and two-phase commit. A producer gives up a transaction that the
+// database fails; the table shows whether it was committed.
 package producer

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// pace spreads messages evenly over time. What could not be written in time is not made up for.
+// pace spreads messages evenly over time. It does not catch up after a delay.
 type pace struct {
-	rate float64 // a second
+	rate float64 // per second
 
 	mu   sync.Mutex
 	next time.Time
 }
 
-// wait returns when it is time for n messages, or false at the end of ctx.
+// wait returns when n messages are due, or false when ctx ends.
 func (p *pace) wait(ctx context.Context, n int) bool {
 	p.mu.Lock()
 	now := time.Now()

@@ -42,7 +42,8 @@ func (p *Producer) prepared(ctx context.Context, pool *pgxpool.Pool, keys []want
 	return err
 }
 
-// settle ends prepared transactions that their process has forgotten, as a transaction manager does: their keys are locked until then.
+// settle ends prepared transactions that their process has forgotten, as a transaction manager
+// does: until then their keys are locked.
 func (p *Producer) settle(ctx context.Context) {
 	for sleep(ctx, 2*time.Second) {
 		if err := p.settleOnce(ctx); err != nil && ctx.Err() == nil {
@@ -52,7 +53,7 @@ func (p *Producer) settle(ctx context.Context) {
 }
 
 func (p *Producer) settleOnce(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, txTimeout)
 	defer cancel()
 	rows, err := p.pools[0].Query(ctx, `SELECT gid FROM pg_prepared_xacts
 		WHERE starts_with(gid, $1) AND database = current_database() AND prepared < clock_timestamp() - interval '5 s'`, preparedPrefix)
@@ -75,14 +76,14 @@ func (p *Producer) settleOnce(ctx context.Context) error {
 	return nil
 }
 
-// asJSON is an object for the column of headers.
+// asJSON encodes the column of headers.
 func asJSON(headers map[string]string) string {
 	if len(headers) == 0 {
 		return "{}"
 	}
 	text, err := json.Marshal(headers)
 	if err != nil {
-		panic(err) // there is no map of texts that JSON cannot hold
+		panic(err) // a map of strings can always be encoded
 	}
 	return string(text)
 }

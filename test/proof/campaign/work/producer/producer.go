@@ -22,10 +22,10 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
-// patience is how long a transaction may take before it is given up.
-const patience = 10 * time.Second
+// txTimeout bounds a transaction.
+const txTimeout = 10 * time.Second
 
-// Producer is the writers of one process.
+// Producer runs the writers of one process.
 type Producer struct {
 	plan   work.Plan
 	log    *slog.Logger
@@ -51,7 +51,7 @@ func New(ctx context.Context, plan work.Plan, log *slog.Logger) (*Producer, erro
 			return nil, err
 		}
 		config.MaxConns = int32(plan.Writers)
-		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // works behind a pooler as well
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // also works behind a pooler
 		config.ConnConfig.ConnectTimeout = 5 * time.Second
 		pool, err := pgxpool.NewWithConfig(ctx, config)
 		if err != nil {
@@ -59,7 +59,7 @@ func New(ctx context.Context, plan work.Plan, log *slog.Logger) (*Producer, erro
 		}
 		p.pools = append(p.pools, pool)
 	}
-	db, err := postgres.Open(p.pools[0], postgres.Config{}) // an outbox writes by any transaction
+	db, err := postgres.Open(p.pools[0], postgres.Config{}) // an outbox writes in any transaction
 	locking, otherErr := postgres.Open(p.pools[0], postgres.Config{LockKeys: true})
 	if err := errors.Join(err, otherErr); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func New(ctx context.Context, plan work.Plan, log *slog.Logger) (*Producer, erro
 	return p, nil
 }
 
-// Run writes until ctx ends. Transactions that are under way then are finished.
+// Run writes until ctx ends, and then finishes its current transactions.
 func (p *Producer) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for i := range p.plan.Writers {
@@ -82,7 +82,7 @@ func (p *Producer) Run(ctx context.Context) {
 	}
 }
 
-// Counts are figures of the process so far, by name.
+// Counts returns counts so far, by name.
 func (p *Producer) Counts() map[string]int64 {
 	return map[string]int64{
 		"committed": p.committed.Load(), "failed_transactions": p.failed.Load(), "rolled_back_transactions": p.rolledBack.Load(),
@@ -122,7 +122,7 @@ func (p *Producer) write(ctx context.Context, pool *pgxpool.Pool) {
 
 // transaction writes messages for some keys. One in ten is rolled back.
 func (p *Producer) transaction(ctx context.Context, pool *pgxpool.Pool, shape Shape, keys []want) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, txTimeout)
 	defer cancel()
 	if shape == Prepared {
 		return p.prepared(ctx, pool, keys)
@@ -138,15 +138,15 @@ func (p *Producer) transaction(ctx context.Context, pool *pgxpool.Pool, shape Sh
 	})
 }
 
-// body is what happens between begin and commit.
+// body runs the transaction between begin and commit.
 func (p *Producer) body(ctx context.Context, tx pgx.Tx, shape Shape, keys []want) error {
-	if rand.IntN(4) == 0 { // takes the transaction ID long before the sequence number
+	if rand.IntN(4) == 0 { // assigns the transaction ID long before the sequence number
 		if _, err := tx.Exec(ctx, "INSERT INTO campaign.other VALUES (1)"); err != nil {
 			return err
 		}
 		p.pause(ctx)
 	}
-	if rand.IntN(16) == 0 { // a savepoint that comes to nothing
+	if rand.IntN(16) == 0 { // a savepoint that is rolled back
 		savepoint, err := tx.Begin(ctx)
 		if err != nil {
 			return err
@@ -162,28 +162,28 @@ func (p *Producer) body(ctx context.Context, tx pgx.Tx, shape Shape, keys []want
 	if err := p.insert(ctx, tx, shape, keys); err != nil {
 		return err
 	}
-	if rand.IntN(50) == 0 { // numbers far below those that relays have read meanwhile
+	if rand.IntN(50) == 0 { // sequence numbers far below those that relays have read meanwhile
 		sleep(ctx, rand.N(p.plan.Linger))
 	}
 	p.pause(ctx)
 	return nil
 }
 
-// pause waits for a moment, sometimes.
+// pause sometimes waits for a moment.
 func (p *Producer) pause(ctx context.Context) {
 	if rand.IntN(8) == 0 {
 		sleep(ctx, rand.N(p.plan.Pause))
 	}
 }
 
-// want is how many messages a key is to get.
+// want is the number of messages for a key.
 type want struct {
 	destination, key string
 	count            int
 }
 
-// choose draws keys in the order in which they are locked, which is the same for all writers. One draw in five falls on one of four hot
-// keys of a destination.
+// choose draws keys in locking order, which is the same for all writers. One draw in five falls on
+// one of four hot keys of a destination.
 func (p *Producer) choose(shape Shape) []want {
 	number, most := 1+rand.IntN(5), 6
 	if shape == Bulk {
@@ -205,7 +205,8 @@ func (p *Producer) choose(shape Shape) []want {
 	return sorted(chosen)
 }
 
-// destination draws one. Webhooks get half as many messages as the others: each of them takes a transaction of its own to receive.
+// destination draws a destination. Webhooks get half as many messages as the others, because
+// receiving each takes a transaction of its own.
 func (p *Producer) destination() string {
 	d := p.plan.Destinations[rand.IntN(len(p.plan.Destinations))]
 	if d == world.HTTP && rand.IntN(2) == 0 {
@@ -214,7 +215,7 @@ func (p *Producer) destination() string {
 	return d
 }
 
-// Poison commits messages to a destination that it has to refuse, each of another key.
+// Poison commits messages that a destination must reject, each with another key.
 func Poison(ctx context.Context, pool *pgxpool.Pool, plan work.Plan, destination string, n int) error {
 	db, err := postgres.Open(pool, postgres.Config{})
 	if err != nil {
@@ -241,10 +242,10 @@ func Poison(ctx context.Context, pool *pgxpool.Pool, plan work.Plan, destination
 	})
 }
 
-// Oversize commits a message whose key is longer than the limit, in SQL, where only the database can refuse it. Its destination has to refuse
-// it too: a relay that gets it has to deferred it.
+// Oversize commits a message, in SQL, whose key exceeds the limit, so that only the database can
+// reject it. Its destination must reject it too: a relay that gets it has to defer it.
 func Oversize(ctx context.Context, db *pgx.Conn, destination string) (taken bool, err error) {
-	const length = 3 * postrider.MaxText // more than an index takes, and not to be compressed into it
+	const length = 3 * postrider.MaxText // more than an index accepts, and incompressible
 	var key []byte
 	for len(key) < length {
 		key = strconv.AppendUint(key, rand.Uint64(), 36)

@@ -21,15 +21,15 @@ type Shape int
 
 // The ways of writing.
 const (
-	Together   Shape = iota // Enqueue, one call for all
-	OneByOne                // Enqueue, a call for each message
+	Together   Shape = iota // Enqueue, one call for all messages
+	OneByOne                // Enqueue, one call per message
 	Copy                    // COPY
 	Bulk                    // COPY of hundreds
 	Values                  // one INSERT of several rows
 	Select                  // INSERT … SELECT
-	Function                // the SQL function, as other languages use it
+	Function                // the SQL function, as used from other languages
 	Prepared                // two-phase commit
-	Unnumbered              // Enqueue locks the keys, and numbers are drawn after it
+	Unnumbered              // Enqueue locks the keys, and numbers are assigned after it
 )
 
 // shares of transactions, in percent.
@@ -49,7 +49,7 @@ func sorted(chosen map[string]want) []want {
 	return slices.SortedFunc(maps.Values(chosen), func(a, b want) int { return cmp.Compare(a.key, b.key) })
 }
 
-// insert writes messages for some keys, and their rows of the ledger.
+// insert writes messages for some keys, and their rows in the ledger.
 func (p *Producer) insert(ctx context.Context, tx pgx.Tx, shape Shape, keys []want) error {
 	if shape == Unnumbered {
 		return p.unnumbered(ctx, tx, keys)
@@ -70,7 +70,7 @@ func (p *Producer) insert(ctx context.Context, tx pgx.Tx, shape Shape, keys []wa
 	return p.enqueue(ctx, tx, facts, shape)
 }
 
-// number locks the keys, draws their next numbers and makes messages for them.
+// number locks the keys, assigns their next numbers and creates their messages.
 func (p *Producer) number(ctx context.Context, tx pgx.Tx, keys []want, fact func(destination, key string, seq int64) work.Fact) ([]work.Fact, error) {
 	var facts []work.Fact
 	var batch pgx.Batch
@@ -87,7 +87,8 @@ func (p *Producer) number(ctx context.Context, tx pgx.Tx, keys []want, fact func
 	return facts, tx.SendBatch(ctx, &batch).Close()
 }
 
-// unnumbered writes messages that do not know their numbers: only Enqueue keeps two writers of a key apart.
+// unnumbered writes messages that do not contain their numbers: only Enqueue serializes two writers
+// of a key.
 func (p *Producer) unnumbered(ctx context.Context, tx pgx.Tx, keys []want) error {
 	facts := make([]work.Fact, len(keys))
 	for i, k := range keys {

@@ -27,7 +27,7 @@ type hunter struct {
 	lines    []line
 }
 
-// line is what became of a hunt.
+// line is the result of a hunt.
 type line struct {
 	planted.Bug
 	caught []oracle.Finding
@@ -49,7 +49,7 @@ func (h *hunter) all(ctx context.Context, bugs []planted.Bug) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if *h.Report != "" { // each time: all of them take an hour
+		if *h.Report != "" { // after each one: all of them take an hour
 			if err := writePage(*h.Report, h.rows()); err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ func (h *hunter) hunt(ctx context.Context, b planted.Bug) error {
 	}
 	l := line{Bug: b, took: took}
 	for _, id := range b.Breaks {
-		// What is broken without the bug too proves nothing.
+		// An invariant that is broken without the bug too proves nothing.
 		if f := verdict.Finding(id); f.State == oracle.Broken && without.Finding(id).State == oracle.OK {
 			l.caught = append(l.caught, f)
 		}
@@ -107,8 +107,8 @@ func (h *hunter) without(ctx context.Context, hunt planted.Hunt) (oracle.Verdict
 	return verdict, err
 }
 
-// build makes the binaries of a campaign: relays, relays whose clock can be wrong if it needs them, and the campaign itself, with its consumers
-// and producers.
+// build builds the binaries of a campaign: relays, relays whose clock can be wrong if needed, and
+// the campaign itself, with its consumers and producers.
 func (h *hunter) build(ctx context.Context, name string, b planted.Bug, hunt planted.Hunt) error {
 	folder := filepath.Join(h.dir, name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -130,8 +130,8 @@ func (h *hunter) build(ctx context.Context, name string, b planted.Bug, hunt pla
 }
 
 const (
-	wrongClock = "relay-clock" // the fault that needs a binary of its own
-	instance   = "planted"     // tells these campaigns from others on the machine
+	wrongClock = "relay-clock" // the fault that needs a special binary
+	instance   = "planted"     // distinguishes these campaigns from others on the machine
 )
 
 func build(ctx context.Context, b planted.Bug, folder, binary, from string, others map[string]string) error {
@@ -146,7 +146,8 @@ func build(ctx context.Context, b planted.Bug, folder, binary, from string, othe
 	return nil
 }
 
-// campaign runs one and returns its verdict. The exit status says the same as the verdict, so only what is worse is an error.
+// campaign runs one and returns its verdict. The exit status repeats the verdict, so only a worse
+// status is an error.
 func (h *hunter) campaign(ctx context.Context, binaries, name string, hunt planted.Hunt) (oracle.Verdict, time.Duration, error) {
 	dir := filepath.Join(h.dir, "run-"+name)
 	if err := os.RemoveAll(dir); err != nil {
@@ -159,7 +160,7 @@ func (h *hunter) campaign(ctx context.Context, binaries, name string, hunt plant
 		args = append(args, "--skewed", filepath.Join(folder, "skewed"))
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(folder, "campaign"), args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends its servers
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it stops its servers
 	cmd.WaitDelay = 5 * time.Minute
 	log, err := os.Create(filepath.Join(h.dir, name+".log"))
 	if err != nil {
@@ -179,7 +180,7 @@ func (h *hunter) campaign(ctx context.Context, binaries, name string, hunt plant
 	return verdict, took, err
 }
 
-// rows are the outcome in Markdown, a row for each bug.
+// rows formats the results in Markdown, one row per bug.
 func (h *hunter) rows() []string {
 	var rows []string
 	for _, l := range h.lines {

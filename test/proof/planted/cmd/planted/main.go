@@ -6,7 +6,8 @@
 //	planted hunt [ID...]       by short fault campaigns: an invariant must be broken with each bug, and none without
 //	planted overlay ID DIR     writes what go build -overlay needs
 //
-// It is run in the root of the repository. Servers that tests need must run, and their addresses be in the environment (dev/services env).
+// Run it in the root of the repository. The servers that tests need must run, with their addresses
+// in the environment (dev/services env).
 package main
 
 import (

@@ -11,11 +11,12 @@ import (
 	"github.com/postrider/postrider/test/proof/planted"
 )
 
-// mutantLimit is what a test may take, without the time to build it. A mutant that makes it hang is caught when it is over.
+// mutantLimit bounds a test, without the time to build it. A mutant that makes the test hang is
+// detected when the time is up.
 const mutantLimit = time.Minute
 
-// kill wants a test to fail with each mutant, and prints a table of them. A test that fails without any mutant proves nothing, so each
-// runs without one first.
+// kill checks that a test fails with each mutant, and prints a table. A test that fails without any
+// mutant proves nothing, so each first runs without one.
 func kill(ctx context.Context, mutants []planted.Bug, dir string) error {
 	sound := map[planted.Test]bool{}
 	survived := 0

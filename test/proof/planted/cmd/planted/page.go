@@ -21,7 +21,7 @@ Systems of this kind have been shipped with each of these mistakes. One at a tim
 |---|---|---|---|---|
 `
 
-// writePage writes rows to a page. Rows of other bugs stay there.
+// writePage writes rows to a page. Rows of other bugs are kept.
 func writePage(file string, rows []string) error {
 	text, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/test/proof/planted"
 )
 
-// byTests wants tests to fail with each bug.
+// byTests checks that tests fail with each bug.
 func byTests(ctx context.Context, bugs []planted.Bug, dir string) error {
 	missed := 0
 	for _, b := range bugs {
@@ -48,8 +48,8 @@ func byTests(ctx context.Context, bugs []planted.Bug, dir string) error {
 	return nil
 }
 
-// fails reports whether a test fails with the bug of an overlay, or without one if that is empty. A test that takes longer than limit has
-// failed. That it cannot be built, or is skipped, is an error.
+// fails reports whether a test fails with the bug of an overlay, or without one if that is empty. A
+// test that takes longer than limit has failed. A failed build or a skip is an error.
 func fails(ctx context.Context, t planted.Test, overlay string, limit time.Duration, log string) (bool, time.Duration, error) {
 	args := []string{"test", "-count=1", "-timeout", limit.String(), "-v", "-run", t.Run}
 	if overlay != "" {
@@ -62,7 +62,7 @@ func fails(ctx context.Context, t planted.Test, overlay string, limit time.Durat
 	start := time.Now()
 	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
 	cmd.Dir = t.Package
-	cmd.Env = append(os.Environ(), "CI=true") // without a server that it needs it fails, and says so
+	cmd.Env = append(os.Environ(), "CI=true") // without a server that it needs the test fails
 	out, err := cmd.CombinedOutput()
 	if writeErr := os.WriteFile(log, out, 0o644); writeErr != nil {
 		return false, 0, writeErr
@@ -72,7 +72,7 @@ func fails(ctx context.Context, t planted.Test, overlay string, limit time.Durat
 	switch {
 	case err != nil && !errors.As(err, &exit), strings.Contains(text, "[build failed]"), strings.Contains(text, "[setup failed]"),
 		strings.Contains(text, "is not set"), strings.Contains(text, "(SQLSTATE 42601)"), strings.Contains(text, "(SQLSTATE 42703)"),
-		strings.Contains(text, "(SQLSTATE 42883)"): // SQL that is wrong, or calls what is not there
+		strings.Contains(text, "(SQLSTATE 42883)"): // invalid SQL, or a call to a missing function
 		return false, 0, fmt.Errorf("the test could not be run: see %s", log)
 	case !strings.Contains(text, "--- PASS: ") && !strings.Contains(text, "--- FAIL: ") && !strings.Contains(text, "panic: "):
 		return false, 0, fmt.Errorf("%s has no test %s, or skips it", t.Package, t.Run)

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// A skip is allowed for three reasons only, and says which by its first word.
+// A skip must begin with one of three reasons.
 const (
 	isLong  = "long: "  // need.Long: the test is part of make check-long
 	isAlone = "alone: " // need.Alone: the test has the machine to itself, after the others
-	isVoid  = "n/a: "   // what a suite tests is nothing that this implementation declares to do
+	isVoid  = "n/a: "   // the suite's test does not apply to this implementation
 )
 
 var logged = regexp.MustCompile(`(?m)^ *\S+\.go:\d+: (.*)$`)
@@ -26,18 +26,18 @@ func reason(r result) string {
 	return all[len(all)-1][1]
 }
 
-// A verdict is what the results of a run mean.
-type verdict struct {
+// An outcome summarizes the results of a run.
+type outcome struct {
 	Passed int
-	Failed []result            // also what was skipped without leave
+	Failed []result            // including disallowed skips
 	Long   []result            // left to make check-long
-	Void   int                 // what does not apply to an implementation
-	Alone  map[string][]string // what is still to be run, by package
+	Void   int                 // tests that do not apply to an implementation
+	Alone  map[string][]string // still to run, by package
 }
 
-// judge looks at the results of all runs so far. In the long run nothing may be left out.
-func judge(results []result, long bool) verdict {
-	v := verdict{Alone: make(map[string][]string)}
+// evaluate summarizes the results of all runs so far. In the long tier no test may be skipped.
+func evaluate(results []result, long bool) outcome {
+	v := outcome{Alone: make(map[string][]string)}
 	ran := make(map[[2]string]bool)
 	for _, r := range results {
 		if r.Action == passed {
@@ -72,13 +72,13 @@ func judge(results []result, long bool) verdict {
 	return v
 }
 
-// A tally counts what ran of a package. Recorded tallies say what there was before.
+// A tally counts the tests of a package that ran. Recorded tallies are those of an earlier run.
 type tally struct {
-	Tests   int     `json:"tests"` // that passed, subtests too
+	Tests   int     `json:"tests"` // that passed, including subtests
 	Seconds float64 `json:"seconds"`
 }
 
-// tallies counts by package.
+// tallies returns the tally of each package.
 func tallies(results []result) map[string]tally {
 	all := make(map[string]tally)
 	seen := make(map[[2]string]bool)
@@ -99,8 +99,8 @@ func tallies(results []result) map[string]tally {
 	return all
 }
 
-// lost lists the packages of which fewer tests ran than recorded. A test that is removed, or renamed, on purpose is recorded by
-// make check RECORD=1.
+// lost lists the packages of which fewer tests ran than recorded. After removing or renaming a test
+// on purpose, record the new numbers with make check RECORD=1.
 func lost(ran, recorded map[string]tally) (lines []string) {
 	for pkg, want := range recorded {
 		if have := ran[pkg]; have.Tests < want.Tests {
@@ -136,7 +136,7 @@ func slowest(results []result, n int) []result {
 
 const root = "github.com/postrider/postrider"
 
-// short leaves the part of a package's path out that all have in common.
+// short returns a package's path without the common prefix.
 func short(pkg string) string {
 	if pkg == root {
 		return "."

@@ -12,7 +12,8 @@ import (
 	"github.com/postrider/postrider/test/fleet"
 )
 
-// TestDeadlyMessage: a message over which every relay dies is recognised, deferred, and everything else arrives.
+// TestDeadlyMessage checks that a message that crashes every relay is detected and deferred, and
+// that everything else arrives.
 func TestDeadlyMessage(t *testing.T) {
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
 	t.Parallel()
@@ -24,14 +25,14 @@ func TestDeadlyMessage(t *testing.T) {
 			}
 		}
 	}
-	ids, err := s.commit("deadly")
+	ids, err := s.commit("suspect")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.commit("a", "b", "c", "d", "e", "f"); err != nil {
 		t.Fatal(err)
 	}
-	relays := s.relays(fleet.Config{Lease: time.Second, Deadly: "deadly"}, 1)
+	relays := s.relays(fleet.Config{Lease: time.Second, KillKey: "suspect"}, 1)
 	operator := s.db.Admin()
 	deaths := 0
 	took, ok := s.eventually(time.Minute, func() bool {
@@ -49,7 +50,7 @@ func TestDeadlyMessage(t *testing.T) {
 	if n, err := operator.Act(t.Context(), admin.By{Who: "test"}, admin.Discard, admin.Filter{ID: ids[0]}, 1); n != 1 || err != nil {
 		t.Fatalf("discarded %d, %v", n, err)
 	}
-	if _, err := s.pool.Exec(t.Context(), "DELETE FROM "+s.cfg.Schema+".facts WHERE key = 'deadly'"); err != nil {
+	if _, err := s.pool.Exec(t.Context(), "DELETE FROM "+s.cfg.Schema+".facts WHERE key = 'suspect'"); err != nil {
 		t.Fatal(err)
 	}
 	s.mustBeClean(s.settle(20*time.Second), relays)
