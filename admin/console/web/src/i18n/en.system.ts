@@ -58,8 +58,7 @@ export const system = {
   "lanes.map": "Map",
   "lanes.table": "Table",
   "lanes.none": "The feed has no shards yet. The first relay that serves it creates them.",
-  "lanes.hint":
-    "Select a shard for details. A tile shows its owner, how many messages wait, and for how long.",
+  "lanes.hint": "Select a shard for details. A tile shows its owner, how many messages wait, and for how long.",
   "lanes.holders": "Owners",
   "lanes.nobody": "No owner",
   "lanes.heat": "Age of the oldest message",
@@ -119,8 +118,7 @@ export const system = {
   "consumers.created": "First seen",
 
   // Idempotency keys
-  "idempotency.lead":
-    "Keys of requests whose repetitions get the same response. The responses are never shown.",
+  "idempotency.lead": "Keys of requests whose repetitions get the same response. The responses are never shown.",
   "idempotency.none": "No idempotency keys",
   "idempotency.none.help": "Keys appear when a client sends a request with one. They are removed when they expire.",
   "idempotency.nomatch": "No key matches",

@@ -209,7 +209,8 @@ export const en = {
   "messages.tail.wait.help": "New messages appear here.",
   "messages.tail.held": { one: "{n} new message while paused", other: "{n} new messages while paused" },
   "messages.none": "No message matches",
-  "messages.none.help": "Messages stay in the log until the end of their retention. Try fewer filters or a longer time.",
+  "messages.none.help":
+    "Messages stay in the log until the end of their retention. Try fewer filters or a longer time.",
   "messages.empty": "The log is empty",
   "messages.empty.help": "Messages appear here when the transaction that enqueued them has committed.",
   "messages.open": "Open message {id}",
