@@ -34,9 +34,9 @@ func TestRelayFeedsAreAskedFor(t *testing.T) {
 		t.Errorf("the record is %s", record)
 	}
 	for line, want := range map[string]string{
-		"--create --feed x":                 "Add --from",
+		"--create --feed x":                 "add --from",
 		"--from now --feed x":               "add --create",
-		"--create --from now":               "Add --feed",
+		"--create --from now":               "add --feed",
 		"--create --from sometime --feed x": "none of now, oldest",
 	} {
 		if code, _, says := serve(never, strings.Fields(line)...); code != exitUsage || !strings.Contains(says, want) {

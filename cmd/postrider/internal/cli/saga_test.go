@@ -162,7 +162,7 @@ func TestSagaCommands(t *testing.T) {
 	c.says([]string{"retry: 2 sagas"}, "retry", "--all", "--status", "stuck", "--yes", "--json=false")
 	awaitSaga(c, store, "trip-stuck", saga.Stuck) // the bank is still down
 	c.answer = "y\n"
-	c.says([]string{"Leave out the steps", "skip: 1 saga"}, "skip", "trip-stuck", "--step", "flight")
+	c.says([]string{"Skip the current steps", "skip: 1 saga"}, "skip", "trip-stuck", "--step", "flight")
 	awaitSaga(c, store, "trip-stuck", saga.Compensated)
 	c.says([]string{"↺", "»"}, "show", "trip-stuck")
 

@@ -31,7 +31,7 @@ var faults = []struct {
 	plant       func(*house)
 }{
 	{name: "not laid out", check: "schema", severity: Problem, says: "postrider migrate up", sql: "DROP TABLE @schema@.migrations"},
-	{name: "no version", check: "schema", severity: Problem, says: "not laid out", sql: "DELETE FROM @schema@.migrations"},
+	{name: "no version", check: "schema", severity: Problem, says: "does not exist", sql: "DELETE FROM @schema@.migrations"},
 	{name: "newer version", check: "schema", severity: Problem, says: "newer program", sql: "INSERT INTO @schema@.migrations VALUES (99, 99)"},
 	{name: "other functions", check: "functions", severity: Warning, says: "not those of this program", sql: `CREATE OR REPLACE FUNCTION
 		@schema@.functions_version(OUT version integer, OUT digest text) LANGUAGE sql IMMUTABLE AS $$ SELECT 1, 'other' $$`},
@@ -80,7 +80,7 @@ var faults = []struct {
 	}},
 	{name: "size", check: "growth", severity: Info, says: "KB a day", sql: strings.Replace(old, "%", "25 hours", 1)},
 	{name: "nobody writes", check: "writers", severity: Info, says: "8 days", sql: "UPDATE @schema@.migrations SET applied_at = now() - interval '8 days'"},
-	{name: "no feed", check: "feeds", severity: Warning, says: "no relay was ever here", sql: "DELETE FROM @schema@.feeds"},
+	{name: "no feed", check: "feeds", severity: Warning, says: "no relay has ever run", sql: "DELETE FROM @schema@.feeds"},
 	{name: "no relay", check: "feeds", severity: Problem, says: "no relay serves the feed default", sql: "DELETE FROM @schema@.members"},
 	{name: "relay gone", check: "feeds", severity: Problem, says: "no relay serves", sql: "SELECT @schema@.leave_feed('default', member) FROM @schema@.members"},
 	{name: "paused", check: "feeds", severity: Warning, says: "resume default", sql: "UPDATE @schema@.feeds SET paused = true"},
@@ -239,7 +239,7 @@ func TestPooler(t *testing.T) {
 		p := newTarget(Database{Pool: pgtest.Pool(t, dsn), Schema: "none", Flags: " --schema none"})
 		for range 3 { // also with connections that were used before
 			found := byCheck(p.examine(t.Context()))["pooler"]
-			if len(found) != 1 || found[0].Severity != Info || !strings.Contains(found[0].Finding, "by transaction") {
+			if len(found) != 1 || found[0].Severity != Info || !strings.Contains(found[0].Finding, "in transaction mode") {
 				t.Errorf("found %+v", found)
 			}
 		}
