@@ -31,14 +31,6 @@ func mustExec(t testing.TB, db *sql.DB, statements ...string) {
 	}
 }
 
-func count(t testing.TB, db *sql.DB, query string) (n int) {
-	t.Helper()
-	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 // adoptedTable creates tables, and proposes how to adopt one.
 func adoptedTable(t *testing.T, s tabletest.Server, tableName string, statements ...string) *adopt.Proposal {
 	t.Helper()
