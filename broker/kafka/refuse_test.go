@@ -113,7 +113,7 @@ func TestGrowthIsLoggedOnce(t *testing.T) {
 		_ = p.Publish(t.Context(), []postrider.Message{parcel(topic, "a", 1)})
 	}
 	_ = p.Publish(t.Context(), []postrider.Message{parcel(topic, "a", 2)})
-	if n := strings.Count(log.String(), "more partitions"); n != 1 {
+	if n := strings.Count(log.String(), "has gained partitions"); n != 1 {
 		t.Errorf("logged %d times: %s", n, log.String())
 	}
 }
