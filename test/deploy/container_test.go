@@ -78,7 +78,7 @@ func TestTheProgramNeedsNothing(t *testing.T) {
 func TestARelayInAnEmptyReadOnlyRoot(t *testing.T) {
 	l := newLog(t)
 	c := newContainer(t, l.config(port.For(t)))
-	if out, err := c.run("healthcheck"); err == nil || !strings.Contains(out, "nobody answers") {
+	if out, err := c.run("healthcheck"); err == nil || !strings.Contains(out, "the relay does not answer") {
 		t.Errorf("before it runs: %v\n%s", err, out)
 	}
 	r := start(t, containerEnv, "unshare", c.args("relay")...)

@@ -154,7 +154,7 @@ func TestKeycloak(t *testing.T) {
 		s := keycloakSite(t, "console", nil)
 		said := s.listen()
 		status, _ := s.signIn("nobody")
-		s.refuses(status, http.StatusForbidden, said, "somebody without a role")
+		s.refuses(status, http.StatusForbidden, said, "the user has no role")
 	})
 }
 
