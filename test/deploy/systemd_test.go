@@ -81,7 +81,11 @@ func TestSystemdHearsOfARelay(t *testing.T) {
 	if first := next(); !strings.HasPrefix(first, "READY=1\nWATCHDOG=1\nSTATUS=") {
 		t.Errorf("first: %q", first)
 	}
-	for text := ""; text != "WATCHDOG=1\nSTATUS=carrying 1 feed"; text = next() {
+	deadline := time.Now().Add(30 * time.Second)
+	for text := ""; text != "WATCHDOG=1\nSTATUS=serving 1 feed"; text = next() {
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not serve: %q", text)
+		}
 		if text != "" && !strings.HasPrefix(text, "WATCHDOG=1\nSTATUS=feed default waits for ") {
 			t.Errorf("on the way: %q", text)
 		}
