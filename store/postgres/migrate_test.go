@@ -237,7 +237,7 @@ func TestFunctionsAreReplaced(t *testing.T) {
 // them.
 func TestFunctionsAreReplacedAtWork(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		ctx := t.Context()
 		pool := pgtest.Pool(t, dsn)
 		cfg := pgtest.Schema(t, pool, postgres.Layout{Shards: 1})

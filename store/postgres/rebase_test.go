@@ -80,7 +80,7 @@ func TestRebase(t *testing.T) {
 // clone of a database, as after pg_upgrade.
 func TestRebaseOfAClone(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, server string) {
+	pgtest.Newest(t, func(t *testing.T, server string) {
 		ctx := t.Context()
 		dsn := pgtest.Database(t, server)
 		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
@@ -164,7 +164,7 @@ func TestRebaseOfAClone(t *testing.T) {
 // needs few of them.
 func TestRebaseOfManyMessages(t *testing.T) {
 	t.Parallel()
-	pgtest.Each(t, func(t *testing.T, dsn string) {
+	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Shards: 2})
 		h.mustDeliver("a", nil)
 		h.mustDeliver("b", nil)
