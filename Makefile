@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build build-all test check-quick check check-long campaign lint security fuzz reference fmt bench scale soak docs docs-serve services services-down clean orm demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart planted mutants peers peers-held peers-stock peers-table points model simulation
+.PHONY: help build build-all test check-quick check check-long campaign lint security fuzz reference fmt tidy bench scale soak docs docs-serve services services-down clean orm demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart planted mutants peers peers-held peers-stock peers-table points model simulation
 
 # Queue of the demo: rabbitmq, nats or asynq.
 QUEUE ?= rabbitmq
@@ -49,6 +49,9 @@ reference: ## Regenerate docs/reference from the code; needs postgres15 and post
 
 fmt: ## Format all Go files
 	@find . \( -name .services -o -name node_modules \) -prune -o -name '*.go' -print0 | xargs -0r gofmt -w
+
+tidy: ## go mod tidy in every module, with our modules as they are here
+	@go run ./dev/modules tidy
 
 bench: ## Go benchmarks of all modules against the running servers
 	@set -e; env="$$(dev/services env)"; eval "$$env"; \
