@@ -7,13 +7,13 @@ require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/jmoiron/sqlx v1.4.0
-	github.com/postrider/postrider v0.0.0
-	github.com/postrider/postrider/adapter v0.0.0
-	github.com/postrider/postrider/broker/nats v0.0.0
-	github.com/postrider/postrider/broker/rabbitmq v0.0.0
-	github.com/postrider/postrider/broker/redis v0.0.0
-	github.com/postrider/postrider/store/postgres v0.0.0
-	github.com/postrider/postrider/store/table v0.0.0
+	github.com/postrider/postrider v0.1.0
+	github.com/postrider/postrider/adapter v0.1.0
+	github.com/postrider/postrider/broker/nats v0.1.0
+	github.com/postrider/postrider/broker/rabbitmq v0.1.0
+	github.com/postrider/postrider/broker/redis v0.1.0
+	github.com/postrider/postrider/store/postgres v0.1.0
+	github.com/postrider/postrider/store/table v0.1.0
 	github.com/uptrace/bun v1.3.0
 	github.com/uptrace/bun/dialect/mysqldialect v1.3.0
 	github.com/uptrace/bun/dialect/pgdialect v1.3.0
@@ -62,14 +62,4 @@ require (
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
-)
-
-replace (
-	github.com/postrider/postrider => ../
-	github.com/postrider/postrider/adapter => ../adapter
-	github.com/postrider/postrider/broker/nats => ../broker/nats
-	github.com/postrider/postrider/broker/rabbitmq => ../broker/rabbitmq
-	github.com/postrider/postrider/broker/redis => ../broker/redis
-	github.com/postrider/postrider/store/postgres => ../store/postgres
-	github.com/postrider/postrider/store/table => ../store/table
 )

@@ -3,7 +3,7 @@ module github.com/postrider/postrider/adapter/telemetry
 go 1.26.0
 
 require (
-	github.com/postrider/postrider v0.0.0
+	github.com/postrider/postrider v0.1.0
 	github.com/prometheus/client_golang v1.25.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/metric v1.47.0
@@ -29,5 +29,3 @@ require (
 	golang.org/x/sys v0.49.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
-
-replace github.com/postrider/postrider => ../../

@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/ThreeDotsLabs/watermill v1.5.1
-	github.com/postrider/postrider v0.0.0
+	github.com/postrider/postrider v0.1.0
 )
 
 require (
@@ -13,5 +13,3 @@ require (
 	github.com/oklog/ulid v1.3.1 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 )
-
-replace github.com/postrider/postrider => ../../

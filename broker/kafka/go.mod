@@ -3,7 +3,7 @@ module github.com/postrider/postrider/broker/kafka
 go 1.26.0
 
 require (
-	github.com/postrider/postrider v0.0.0
+	github.com/postrider/postrider v0.1.0
 	github.com/twmb/franz-go v1.22.2
 	github.com/twmb/franz-go/pkg/kadm v1.19.0
 )
@@ -13,5 +13,3 @@ require (
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
 )
-
-replace github.com/postrider/postrider => ../../

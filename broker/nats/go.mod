@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/nats-io/nats.go v1.55.0
 	github.com/nats-io/nuid v1.0.1
-	github.com/postrider/postrider v0.0.0
+	github.com/postrider/postrider v0.1.0
 )
 
 require (
@@ -14,5 +14,3 @@ require (
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 )
-
-replace github.com/postrider/postrider => ../../

@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/apache/pulsar-client-go v0.19.0
-	github.com/postrider/postrider v0.0.0
+	github.com/postrider/postrider v0.1.0
 	github.com/prometheus/client_golang v1.25.0
 )
 
@@ -62,5 +62,3 @@ require (
 	sigs.k8s.io/structured-merge-diff/v4 v4.4.2 // indirect
 	sigs.k8s.io/yaml v1.4.0 // indirect
 )
-
-replace github.com/postrider/postrider => ../../

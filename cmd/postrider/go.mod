@@ -5,18 +5,18 @@ go 1.26.0
 require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/postrider/postrider v0.0.0
-	github.com/postrider/postrider/adapter/telemetry v0.0.0
-	github.com/postrider/postrider/admin/console v0.0.0
-	github.com/postrider/postrider/broker/kafka v0.0.0
-	github.com/postrider/postrider/broker/nats v0.0.0
-	github.com/postrider/postrider/broker/pubsub v0.0.0
-	github.com/postrider/postrider/broker/pulsar v0.0.0
-	github.com/postrider/postrider/broker/rabbitmq v0.0.0
-	github.com/postrider/postrider/broker/redis v0.0.0
-	github.com/postrider/postrider/broker/sqs v0.0.0
-	github.com/postrider/postrider/store/postgres v0.0.0
-	github.com/postrider/postrider/store/table v0.0.0
+	github.com/postrider/postrider v0.1.0
+	github.com/postrider/postrider/adapter/telemetry v0.1.0
+	github.com/postrider/postrider/admin/console v0.1.0
+	github.com/postrider/postrider/broker/kafka v0.1.0
+	github.com/postrider/postrider/broker/nats v0.1.0
+	github.com/postrider/postrider/broker/pubsub v0.1.0
+	github.com/postrider/postrider/broker/pulsar v0.1.0
+	github.com/postrider/postrider/broker/rabbitmq v0.1.0
+	github.com/postrider/postrider/broker/redis v0.1.0
+	github.com/postrider/postrider/broker/sqs v0.1.0
+	github.com/postrider/postrider/store/postgres v0.1.0
+	github.com/postrider/postrider/store/table v0.1.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
@@ -159,19 +159,4 @@ require (
 	sigs.k8s.io/json v0.0.0-20241010143419-9aa6b5e7a4b3 // indirect
 	sigs.k8s.io/structured-merge-diff/v4 v4.4.2 // indirect
 	sigs.k8s.io/yaml v1.4.0 // indirect
-)
-
-replace (
-	github.com/postrider/postrider => ../../
-	github.com/postrider/postrider/adapter/telemetry => ../../adapter/telemetry
-	github.com/postrider/postrider/admin/console => ../../admin/console
-	github.com/postrider/postrider/broker/kafka => ../../broker/kafka
-	github.com/postrider/postrider/broker/nats => ../../broker/nats
-	github.com/postrider/postrider/broker/pubsub => ../../broker/pubsub
-	github.com/postrider/postrider/broker/pulsar => ../../broker/pulsar
-	github.com/postrider/postrider/broker/rabbitmq => ../../broker/rabbitmq
-	github.com/postrider/postrider/broker/redis => ../../broker/redis
-	github.com/postrider/postrider/broker/sqs => ../../broker/sqs
-	github.com/postrider/postrider/store/postgres => ../../store/postgres
-	github.com/postrider/postrider/store/table => ../../store/table
 )

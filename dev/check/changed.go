@@ -13,6 +13,7 @@ var reads = map[string][]string{
 	root + "/test/start":                 {"docs/", "README.md"},
 	root + "/test/deploy":                {"deploy/", "dev/dist", "dev/tools/"},
 	root + "/test/alerts":                {"deploy/"},
+	root + "/test/release":               {"cmd/postrider/", "README.md", "CHANGELOG.md"},
 	root + "/test/console":               {"admin/console/"},
 	root + "/test/built":                 {"cmd/postrider/", "examples/admissions/", "test/proof/campaign/"},
 	root + "/cmd/postrider/internal/cli": {"docs/", "deploy/", "README.md"},

@@ -83,6 +83,7 @@ func check(ctx context.Context, tier, since string, record bool) error {
 
 	r.step("format", r.format)
 	r.step("the core requires nothing", r.coreRequiresNothing)
+	r.step("users can get every module", func() error { return r.command(".", "go", "run", "./dev/modules", "check") })
 	r.step("vet", func() error { return r.command(".", "go", "vet", root+"/...") })
 	if tier != "quick" {
 		r.step("pages of the console", r.consolePages)

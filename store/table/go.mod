@@ -5,8 +5,8 @@ go 1.26.0
 require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/postrider/postrider v0.0.0
-	github.com/postrider/postrider/store/postgres v0.0.0
+	github.com/postrider/postrider v0.1.0
+	github.com/postrider/postrider/store/postgres v0.1.0
 )
 
 require (
@@ -16,9 +16,4 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
-)
-
-replace (
-	github.com/postrider/postrider => ../../
-	github.com/postrider/postrider/store/postgres => ../postgres
 )
