@@ -76,6 +76,13 @@ func (h *health) live() error {
 	return errors.Join(errs...)
 }
 
+// readiness is the answer to "/readyz?verbose".
+type readiness struct {
+	Feeds    []feedHealth `json:"feeds"`
+	Ready    bool         `json:"ready"`
+	Stopping bool         `json:"stopping"`
+}
+
 // feedHealth is the part of "/readyz?verbose" about one feed.
 type feedHealth struct {
 	Feed      string   `json:"feed"`

@@ -25,7 +25,7 @@ func (h *health) handler() http.Handler {
 			answer(w, "text/plain; charset=utf-8", ready, []byte(text))
 			return
 		}
-		body, err := json.MarshalIndent(map[string]any{"ready": ready, "stopping": h.ctx.Err() != nil, "feeds": feeds}, "", "  ")
+		body, err := json.MarshalIndent(readiness{feeds, ready, h.ctx.Err() != nil}, "", "  ")
 		answer(w, "application/json", ready && err == nil, append(body, '\n'))
 	})
 	if h.metrics != nil {
