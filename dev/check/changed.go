@@ -9,9 +9,10 @@ import (
 // repository, and programs that they build. An entry that ends with a slash is a folder.
 var reads = map[string][]string{
 	root + "/test/docs":                  {""}, // snippets of every file
+	root + "/test/api":                   {""}, // the types of every package
 	root + "/test/site":                  {"docs/", "README.md", "CHANGELOG.md"},
 	root + "/test/start":                 {"docs/", "README.md"},
-	root + "/test/deploy":                {"deploy/", "dev/dist", "dev/tools/"},
+	root + "/test/deploy":                {"deploy/", "dev/dist", "dev/tools/", ".devcontainer/"},
 	root + "/test/alerts":                {"deploy/"},
 	root + "/test/release":               {"cmd/postrider/", "README.md", "CHANGELOG.md"},
 	root + "/test/console":               {"admin/console/"},
