@@ -98,10 +98,10 @@ func testManyPublishesAtOnce(t *testing.T, h Harness) {
 	p := h.direct(t)
 	var all []postrider.Message
 	var run sync.WaitGroup
-	for lane := range 8 {
+	for sender := range 8 {
 		var msgs []postrider.Message
 		for n := range h.many(500) {
-			msgs = append(msgs, message(name, fmt.Sprintf("lane %d key %d", lane, n%50), n))
+			msgs = append(msgs, message(name, fmt.Sprintf("sender %d key %d", sender, n%50), n))
 		}
 		all = append(all, msgs...)
 		run.Go(func() {
@@ -113,7 +113,7 @@ func testManyPublishesAtOnce(t *testing.T, h Harness) {
 		})
 	}
 	run.Wait()
-	h.expectOrder(t, h.listen(t, name, "lanes").wait(t, all))
+	h.expectOrder(t, h.listen(t, name, "senders").wait(t, all))
 }
 
 // testNothingBehindAFailure checks the contract of OrderKeeper: after a refused message, no message

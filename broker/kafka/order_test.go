@@ -111,14 +111,14 @@ func TestOrderUnderResets(t *testing.T) {
 }
 
 func testOrderUnderResets(t *testing.T, timeout time.Duration) {
-	const lanes, keys, messages = 4, 50, 20_000
+	const senders, keys, messages = 4, 50, 20_000
 	topic := newTopic(t, nil)
 	proxy := flaky.Listen(t, server(t))
 	p := open1(t, Config{URL: "kafka://" + server(t), Dial: to(proxy.Addr()), Timeout: timeout})
-	all := make([][]postrider.Message, lanes)
+	all := make([][]postrider.Message, senders)
 	for n := range messages {
 		key := n % keys
-		all[key%lanes] = append(all[key%lanes], parcel(topic, strconv.Itoa(key), n))
+		all[key%senders] = append(all[key%senders], parcel(topic, strconv.Itoa(key), n))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()

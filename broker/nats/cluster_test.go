@@ -77,19 +77,19 @@ func startLoad(t *testing.T, p *nats.Publisher, name string) *load {
 	if p.KeepsOrder() {
 		perKey = 10
 	}
-	for lane := range 4 {
-		l.run.Go(func() { l.publish(ctx, t, p, name, lane, perKey) })
+	for sender := range 4 {
+		l.run.Go(func() { l.publish(ctx, t, p, name, sender, perKey) })
 	}
 	t.Cleanup(func() { l.stop() })
 	return l
 }
 
-func (l *load) publish(ctx context.Context, t *testing.T, p *nats.Publisher, name string, lane, perKey int) {
+func (l *load) publish(ctx context.Context, t *testing.T, p *nats.Publisher, name string, sender, perKey int) {
 	for next := 0; ctx.Err() == nil; next += perKey {
 		var msgs []postrider.Message
 		for n := range perKey {
 			for key := range 10 {
-				m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: fmt.Sprintf("%d-%d", lane, key)}, []byte(strconv.Itoa(next+n)))
+				m := postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: fmt.Sprintf("%d-%d", sender, key)}, []byte(strconv.Itoa(next+n)))
 				m.Topic = name
 				msgs = append(msgs, m)
 			}

@@ -26,10 +26,10 @@ func BenchmarkPublish(b *testing.B) {
 		}
 	})
 	for _, c := range []struct {
-		name   string
-		atomic bool
-		lanes  int
-		batch  int
+		name    string
+		atomic  bool
+		senders int
+		batch   int
 	}{{"spread", false, 8, 500}, {"spread atomic", true, 8, 500}, {"hot", false, 1, 1}, {"hot atomic", true, 1, 500}} {
 		b.Run(c.name, func(b *testing.B) {
 			name := create(b, url, c.atomic, 1)
@@ -38,13 +38,13 @@ func BenchmarkPublish(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			var run sync.WaitGroup
-			for lane := range c.lanes {
+			for sender := range c.senders {
 				run.Go(func() {
 					msgs := make([]postrider.Message, c.batch)
-					for left := b.N / c.lanes; left > 0; left -= len(msgs) {
+					for left := b.N / c.senders; left > 0; left -= len(msgs) {
 						msgs = msgs[:min(left, len(msgs))]
 						for i := range msgs {
-							msgs[i] = postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: fmt.Sprint(lane)}, payload)
+							msgs[i] = postrider.Event("parcel.moved", postrider.Aggregate{Type: "parcel", ID: fmt.Sprint(sender)}, payload)
 							msgs[i].Topic = name
 						}
 						if errs := p.Publish(b.Context(), msgs); errs != nil {

@@ -19,20 +19,20 @@ import (
 // in order.
 func TestOrderThroughResets(t *testing.T) {
 	t.Parallel()
-	const lanes, calls, size = 4, 20, 100
+	const senders, calls, size = 4, 20, 100
 	topic := createTopic(t)
 	proxy := flaky.Listen(t, strings.TrimPrefix(need.Env(t, "POSTRIDER_TEST_PULSAR", "pulsar"), "pulsar://"))
 	p := open(t, func(c *Config) { c.URL = "pulsar://" + proxy.Addr() })
 	var run sync.WaitGroup
-	for lane := range lanes {
+	for sender := range senders {
 		run.Go(func() {
 			next := 0
 			for n := range calls {
-				if n%5 == lane {
+				if n%5 == sender {
 					run.Go(proxy.Reset)
 				}
 				for end := (n + 1) * size; next < end; {
-					next += confirmedPrefix(t, p, topic, strconv.Itoa(lane), next, end)
+					next += confirmedPrefix(t, p, topic, strconv.Itoa(sender), next, end)
 				}
 			}
 		})
@@ -40,7 +40,7 @@ func TestOrderThroughResets(t *testing.T) {
 	run.Wait()
 	seen := make(map[string]int)
 	repeated := 0
-	for _, r := range receiveAll(t, topic, lanes*calls*size) {
+	for _, r := range receiveAll(t, topic, senders*calls*size) {
 		switch want := seen[r.key]; {
 		case r.n == want:
 			seen[r.key]++
@@ -50,9 +50,9 @@ func TestOrderThroughResets(t *testing.T) {
 			repeated++
 		}
 	}
-	for lane := range lanes {
-		if got := seen["parcel/"+strconv.Itoa(lane)]; got != calls*size {
-			t.Errorf("lane %d: %d of %d messages arrived", lane, got, calls*size)
+	for sender := range senders {
+		if got := seen["parcel/"+strconv.Itoa(sender)]; got != calls*size {
+			t.Errorf("sender %d: %d of %d messages arrived", sender, got, calls*size)
 		}
 	}
 	t.Logf("%d messages arrived again", repeated)
@@ -60,10 +60,10 @@ func TestOrderThroughResets(t *testing.T) {
 
 // confirmedPrefix publishes messages next to end of a goroutine and returns how many of them were
 // confirmed.
-func confirmedPrefix(t *testing.T, p *Publisher, topic, lane string, next, end int) int {
+func confirmedPrefix(t *testing.T, p *Publisher, topic, sender string, next, end int) int {
 	var msgs []postrider.Message
 	for i := next; i < end; i++ {
-		msgs = append(msgs, message(topic, lane, strconv.Itoa(i)))
+		msgs = append(msgs, message(topic, sender, strconv.Itoa(i)))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -76,7 +76,7 @@ func confirmedPrefix(t *testing.T, p *Publisher, topic, lane string, next, end i
 		if err == nil && confirmed == i {
 			confirmed++
 		} else if err == nil {
-			t.Errorf("lane %s: message %d was confirmed behind a failed one", lane, next+i)
+			t.Errorf("sender %s: message %d was confirmed behind a failed one", sender, next+i)
 		}
 	}
 	return confirmed

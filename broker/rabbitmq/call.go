@@ -36,7 +36,7 @@ func (c *call) settle(i int, err error) {
 }
 
 // run sends the messages from one index to another without waiting in between, and then waits for
-// their outcomes. An error is the reason why some were not sent, or why the lane is unusable.
+// their outcomes. An error is the reason why some were not sent, or why the channel is unusable.
 func (c *call) run(ctx context.Context, l *link, from, to int) error {
 	one, err := l.take()
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *call) run(ctx context.Context, l *link, from, to int) error {
 	return cmp.Or(one.collect(ctx, c.settle), err)
 }
 
-func (c *call) send(ctx context.Context, one *lane, i int) error {
+func (c *call) send(ctx context.Context, one *channel, i int) error {
 	out, route, err := one.encode(&c.msgs[i])
 	if err != nil {
 		c.settle(i, postrider.Permanent(fmt.Errorf("rabbitmq: %w", err)))

@@ -16,13 +16,13 @@ const stuckTimeout = time.Second
 
 var errBlocked = errors.New("rabbitmq: the server takes no messages (connection.blocked): it lacks memory or disk")
 
-// link is a session: a publisher's connection and its lanes.
+// link is a session: a publisher's connection and its channels.
 type link struct {
 	*connection
 	p       *Publisher
 	lost    chan struct{}
 	blocked atomic.Bool // by a resource alarm: the server does not read from the connection
-	free    chan *lane
+	free    chan *channel
 	run     sync.WaitGroup
 }
 
@@ -31,7 +31,7 @@ func (p *Publisher) open(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{connection: conn, p: p, lost: make(chan struct{}), free: make(chan *lane, 64)}
+	l := &link{connection: conn, p: p, lost: make(chan struct{}), free: make(chan *channel, 64)}
 	blocked := conn.NotifyBlocked(make(chan amqp.Blocking))
 	l.run.Go(func() {
 		defer close(l.lost)
@@ -75,8 +75,8 @@ func (l *link) guard(ctx context.Context) (stop func()) {
 	}
 }
 
-// take returns a lane for exclusive use.
-func (l *link) take() (*lane, error) {
+// take returns a channel for exclusive use.
+func (l *link) take() (*channel, error) {
 	for !l.blocked.Load() {
 		select {
 		case one := <-l.free:
@@ -84,7 +84,7 @@ func (l *link) take() (*lane, error) {
 				return one, nil
 			}
 		default:
-			one, err := l.newLane()
+			one, err := l.newChannel()
 			if err != nil {
 				err = fmt.Errorf("rabbitmq: opening a channel: %v", err) //nolint:errorlint // not an exception about a message
 			}
@@ -94,8 +94,8 @@ func (l *link) take() (*lane, error) {
 	return nil, errBlocked
 }
 
-// put returns a lane to the pool. An unusable lane is closed in the background.
-func (l *link) put(one *lane) {
+// put returns a channel to the pool. An unusable channel is closed in the background.
+func (l *link) put(one *channel) {
 	if one.dead == nil {
 		select {
 		case l.free <- one:

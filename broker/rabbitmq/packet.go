@@ -19,7 +19,7 @@ const streamOffset = "x-stream-offset"
 // encode returns what to publish and its routing key, valid until the next call. An error means
 // that the protocol cannot carry the message: sending it would close the channel, or the
 // connection, of all messages.
-func (l *lane) encode(m *postrider.Message) (out amqp.Publishing, route string, err error) {
+func (l *channel) encode(m *postrider.Message) (out amqp.Publishing, route string, err error) {
 	p, cfg := &l.packet, &l.link.p.cfg
 	l.link.p.coder.Encode(m, p)
 	route = l.link.p.NameOf(m)

@@ -32,17 +32,17 @@ func TestReturnsAreSeenBeforeConfirms(t *testing.T) {
 		admin(t, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, false, false); return err })
 	})
 	p := publisher(t, nil)
-	const lanes, size = 8, 500
+	const senders, size = 8, 500
 	var sent, wronglyConfirmed, wronglyRefused, refused, failed atomic.Int64
 	var run sync.WaitGroup
 	begin := time.Now()
-	for lane := range lanes {
+	for sender := range senders {
 		run.Go(func() {
 			msgs := make([]postrider.Message, size)
-			for done := 0; done < total/lanes; done += size {
+			for done := 0; done < total/senders; done += size {
 				for i := range msgs {
-					msgs[i] = event(name, fmt.Sprint(lane, done+i))
-					if i%10 == (lane+done/size)%10 {
+					msgs[i] = event(name, fmt.Sprint(sender, done+i))
+					if i%10 == (sender+done/size)%10 {
 						msgs[i].Topic = "test-missing"
 					}
 				}

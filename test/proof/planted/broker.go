@@ -12,7 +12,7 @@ var broker = []Bug{
 		Hunt:   Hunt{To: []string{"rabbitmq"}, Only: []string{"poison"}, Faults: 16, Minutes: 1, Rate: 300},
 		Tests:  []Test{{"broker/rabbitmq", "^TestReturnsAreSeenBeforeConfirms$"}},
 		Plant: []Change{{
-			"broker/rabbitmq/lane.go",
+			"broker/rabbitmq/channel.go",
 			"PublishWithDeferredConfirm(l.link.p.cfg.Exchange, route, true, false, p)",
 			"PublishWithDeferredConfirm(l.link.p.cfg.Exchange, route, false, false, p)",
 		}},
@@ -29,11 +29,11 @@ var broker = []Bug{
 		Tests:  []Test{{"broker/rabbitmq", "^TestReturnsAreSeenBeforeConfirms$"}},
 		Plant: []Change{
 			{
-				"broker/rabbitmq/lane.go",
+				"broker/rabbitmq/channel.go",
 				"\tfor i := range l.sent {\n\t\tf := &l.sent[i]\n",
 				"\treturned, ok := <-l.returned\n\tfor i := range l.sent {\n\t\tf := &l.sent[i]\n",
 			},
-			{"broker/rabbitmq/lane.go", "\treturned, ok := <-l.returned\n\tif !ok {\n", "\tif !ok {\n"},
+			{"broker/rabbitmq/channel.go", "\treturned, ok := <-l.returned\n\tif !ok {\n", "\tif !ok {\n"},
 		},
 	},
 	{

@@ -11,12 +11,12 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// flying returns a lane with two messages in flight, without a server, and the channel of its
+// flying returns a channel with two messages in flight, without a server, and the channel of its
 // returns.
-func flying(heard time.Time) (l *lane, returns chan amqp.Return) {
+func flying(heard time.Time) (l *channel, returns chan amqp.Return) {
 	returns = make(chan amqp.Return)
 	hung := &link{connection: &connection{socket: socket{Conn: closer{end: func() { close(returns) }}}}}
-	l = &lane{link: hung, ch: &amqp.Channel{}, returned: make(chan []amqp.Return), heard: heard}
+	l = &channel{link: hung, ch: &amqp.Channel{}, returned: make(chan []amqp.Return), heard: heard}
 	l.sent = []flight{{index: 0, id: "a", route: "q"}, {index: 1, id: "b", route: "q"}}
 	go l.listen(returns)
 	return l, returns
@@ -32,10 +32,10 @@ func (c closer) Close() error {
 	return nil
 }
 
-func outcomes(t *testing.T, l *lane) []error {
+func outcomes(t *testing.T, l *channel) []error {
 	errs := make([]error, 2)
 	if l.collect(t.Context(), func(i int, err error) { errs[i] = err }) == nil {
-		t.Error("the lane is used on")
+		t.Error("the channel is used on")
 	}
 	return errs
 }

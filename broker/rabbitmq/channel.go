@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// stall is the maximum time for which a lane may fail to read returns. The client drops a return
+// stall is the maximum time for which a channel may fail to read returns. The client drops a return
 // that is not read for 5 s: after a longer stall, such as in a suspended process, a message may
 // seem confirmed although it was returned.
 const stall = 4 * time.Second
@@ -40,16 +40,16 @@ type flight struct {
 	back         *amqp.Return
 }
 
-// lane is an AMQP channel in confirm mode. One call at a time uses it exclusively, so that calls do
+// channel is an AMQP channel in confirm mode. One call at a time uses it exclusively, so that calls do
 // not wait for each other.
-type lane struct {
+type channel struct {
 	link    *link
 	ch      *amqp.Channel
 	closed  chan *amqp.Error
 	packet  codec.Packet // reused for each message, as is headers
 	headers amqp.Table
 	sent    []flight // since the last collect
-	dead    error    // why the lane is unusable
+	dead    error    // why the channel is unusable
 
 	returned chan []amqp.Return // returns since the last receive; closed when no more can arrive
 	rest     []amqp.Return      // returns left over when it was closed
@@ -57,12 +57,12 @@ type lane struct {
 	stalled  bool
 }
 
-func (l *link) newLane() (*lane, error) {
+func (l *link) newChannel() (*channel, error) {
 	ch, err := l.Channel()
 	if err != nil {
 		return nil, err
 	}
-	one := &lane{
+	one := &channel{
 		link:     l,
 		ch:       ch,
 		closed:   ch.NotifyClose(make(chan *amqp.Error, 1)),
@@ -78,7 +78,7 @@ func (l *link) newLane() (*lane, error) {
 // listen collects returns until collect receives them. The client delivers a message's return, on
 // an unbuffered channel, before it handles the confirmation: a receive after the confirmation
 // therefore gets the return.
-func (l *lane) listen(returns <-chan amqp.Return) {
+func (l *channel) listen(returns <-chan amqp.Return) {
 	defer close(l.returned)
 	tick := time.NewTicker(time.Second) // so that a long gap between two rounds means a stall
 	defer tick.Stop()
@@ -101,8 +101,8 @@ func (l *lane) listen(returns <-chan amqp.Return) {
 	}
 }
 
-// send publishes a message. After an error the lane is unusable.
-func (l *lane) send(index int, route string, p amqp.Publishing) error {
+// send publishes a message. After an error the channel is unusable.
+func (l *channel) send(index int, route string, p amqp.Publishing) error {
 	confirmation, err := l.ch.PublishWithDeferredConfirm(l.link.p.cfg.Exchange, route, true, false, p)
 	l.sent = append(l.sent, flight{index: index, id: p.MessageId, route: route, confirmation: confirmation})
 	l.dead = err
@@ -112,10 +112,10 @@ func (l *lane) send(index int, route string, p amqp.Publishing) error {
 	return err
 }
 
-// collect waits for the outcomes of the sent messages and reports them. It returns why the lane is
-// unusable. It also gives up the lane if the call can wait no longer: late returns would be
+// collect waits for the outcomes of the sent messages and reports them. It returns why the channel is
+// unusable. It also gives up the channel if the call can wait no longer: late returns would be
 // mistaken for those of the next call.
-func (l *lane) collect(ctx context.Context, settle func(index int, err error)) error {
+func (l *channel) collect(ctx context.Context, settle func(index int, err error)) error {
 	if len(l.sent) == 0 {
 		return l.dead
 	}
@@ -163,7 +163,7 @@ func (l *lane) collect(ctx context.Context, settle func(index int, err error)) e
 	return l.dead
 }
 
-func (l *lane) outcome(f *flight) error {
+func (l *channel) outcome(f *flight) error {
 	switch {
 	case errors.Is(l.dead, errStalled), errors.Is(l.dead, errConfused):
 	case f.back != nil:
