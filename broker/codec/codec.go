@@ -135,7 +135,7 @@ func NewCodec(format Format, source string, d Dialect) (*Codec, error) {
 	switch format {
 	case CloudEvents, CloudEventsStructured, Raw, Debezium, Envelope:
 	default:
-		return nil, fmt.Errorf("wire: format is %q: want one of %q", format, Formats())
+		return nil, fmt.Errorf("codec: format is %q: want one of %q", format, Formats())
 	}
 	if source == "" {
 		source = defaultSource
@@ -144,7 +144,7 @@ func NewCodec(format Format, source string, d Dialect) (*Codec, error) {
 		d.Prefix = "ce-"
 	}
 	if _, err := url.Parse(source); err != nil || !isURICharacters(source) {
-		return nil, fmt.Errorf("wire: source is %q: want a URI reference, such as /orders or https://example.com/orders", source)
+		return nil, fmt.Errorf("codec: source is %q: want a URI reference, such as /orders or https://example.com/orders", source)
 	}
 	c := &Codec{format: format, source: source, sum: sumOf(source), dialect: d}
 	if source != defaultSource {
@@ -234,7 +234,7 @@ func (c *Codec) Decode(p *Packet) (postrider.Message, error) {
 		for _, h := range p.Headers {
 			setHeader(&plain, h.Name, h.Value)
 		}
-		return plain, fmt.Errorf("wire: %w", err)
+		return plain, fmt.Errorf("codec: %w", err)
 	}
 	if aggregate := (postrider.Message{AggregateType: m.AggregateType, AggregateID: m.AggregateID}); m.Key == aggregate.OrderKey() {
 		m.Key = "" // this is the default for the aggregate
