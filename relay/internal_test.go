@@ -21,6 +21,6 @@ func TestBackoff(t *testing.T) {
 		want = min(2*want, policy.Most)
 	}
 	if b.reset(); b.next() > 150*time.Millisecond {
-		t.Error("a reset does not begin anew")
+		t.Error("a reset does not begin again")
 	}
 }

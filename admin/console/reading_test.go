@@ -9,7 +9,7 @@ import (
 	"github.com/postrider/postrider/admin/console/internal/api"
 )
 
-// TestReadingAPayloadIsRecorded holds that whoever is shown a payload is on the record with it: once, however often a page asks again.
+// TestReadingAPayloadIsRecorded checks that the record names everyone who was shown a payload: once, however often a page asks again.
 func TestReadingAPayloadIsRecorded(t *testing.T) {
 	s := onPostgres(t)
 	if err := s.db.Feeds.AddFeed(t.Context(), admin.By{Who: "test"}, "default", true); err != nil {

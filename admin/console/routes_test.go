@@ -21,7 +21,7 @@ var bodies = map[string]any{
 	"POST /replays":               dict{"filter": dict{"feed": "none"}, "dead": true, "dry_run": true},
 }
 
-// TestRoles asks for every route as everybody: only those get in whom the table of routes lets in.
+// TestRoles asks for every route with every role: only the roles in the table of routes get in.
 func TestRoles(t *testing.T) {
 	s := inMemory(t)
 	fill := strings.NewReplacer("{name}", "none", "{feed}", "none", "{job}", "none", "{id}", "7")

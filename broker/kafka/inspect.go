@@ -55,7 +55,7 @@ func (p *Publisher) inspect(
 	replicas := topic.Partitions.NumReplicas()
 	set("replication.factor", strconv.Itoa(replicas))
 	warn(replicas < 2, "there is one replica: a confirmed message is lost with that broker's disk.",
-		"Give it three with kafka-reassign-partitions.sh, or create it anew with --replication-factor 3.")
+		"Give it three with kafka-reassign-partitions.sh, or create it again with --replication-factor 3.")
 	for _, c := range configs {
 		value := c.MaybeValue()
 		n, _ := strconv.Atoi(value)

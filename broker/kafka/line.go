@@ -42,7 +42,7 @@ type conn struct {
 func (c *conn) Write(request []byte) (int, error) {
 	if len(request) >= 6 && request[4] == 0 && request[5] == 0 {
 		c.line.wrote.Store(true)
-		if c.line.shut.Load() { // after the store: either this sees shut, or whoever set shut sees wrote
+		if c.line.shut.Load() { // after the store: either this sees shut, or the caller that set shut sees wrote
 			return 0, errors.New("the connection was closed")
 		}
 	}

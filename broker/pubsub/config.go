@@ -68,7 +68,7 @@ var (
 var refused = map[reflect.Type]string{
 	reflect.TypeOf(option.WithEndpoint("")):        "WithEndpoint cannot be set: use Endpoint",
 	reflect.TypeOf(option.WithoutAuthentication()): "WithoutAuthentication cannot be set: use Insecure",
-	reflect.TypeOf(option.WithGRPCConn(nil)):       "WithGRPCConn cannot be set: a connection that is lost must be opened anew; use WithGRPCDialOption",
+	reflect.TypeOf(option.WithGRPCConn(nil)):       "WithGRPCConn cannot be set: a connection that is lost must be opened again; use WithGRPCDialOption",
 	reflect.TypeOf(option.WithHTTPClient(nil)):     "WithHTTPClient cannot be set: the service is reached with gRPC",
 }
 

@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS admissions.fees (
 
 -- How far an application has come is told by the times alone; status.go makes a status of them.
 CREATE TABLE IF NOT EXISTS admissions.applications (
-    id           uuid PRIMARY KEY DEFAULT gen_random_uuid(), -- random: whoever knows the address may see the page
+    id           uuid PRIMARY KEY DEFAULT gen_random_uuid(), -- random: everyone who knows the address may see the page
     name         text NOT NULL,
     email        text NOT NULL,
     programme    text NOT NULL REFERENCES admissions.programmes,

@@ -27,7 +27,7 @@ func (db *DB) Foreign(ctx context.Context) (foreign bool, err error) {
 
 // Rebase makes the ledger belong to this database, after a restore or a clone. It keeps the
 // messages that the ledger had not settled for at least one feed, deletes all other messages, and
-// starts every cursor anew. The ledger gets the Home of the configuration, if there is one.
+// starts every cursor from the beginning. The ledger gets the Home of the configuration, if there is one.
 // Producers wait while it runs. It is recorded in the audit log.
 func (db *DB) Rebase(ctx context.Context, by admin.By) ([]Rebased, error) {
 	return db.rebase(ctx, &by)

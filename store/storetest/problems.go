@@ -84,7 +84,7 @@ func testProblems(t *testing.T, h Harness) {
 	r.report(feeds.Problem{Name: "orders", Failures: 2, Cause: "queue is full"})
 	p := find(t, problemsOf(t, h, "feed"), "orders")
 	if p.Failures != 2 || !p.Over.IsZero() || !p.Since.After(over.Over) || p.Cause != "queue is full" {
-		t.Errorf("it does not begin anew: %+v", p)
+		t.Errorf("it does not begin again: %+v", p)
 	}
 	if got := problemsOf(t, h, "nobody"); len(got) > 0 {
 		t.Errorf("a feed that does not exist has %+v", got)

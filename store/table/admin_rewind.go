@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/store/table/internal/sqltext"
 )
 
-// Rewind implements [admin.Feeds]. Rows that were delivered wait again, and whoever holds their shards has to take them anew: what it
+// Rewind implements [admin.Feeds]. Rows that were delivered wait again, and the owner of their shards has to take them again: what it
 // has read lies behind.
 func (d *Admin) Rewind(ctx context.Context, by admin.By, name string, to admin.Point) (n int, err error) {
 	err = sqltext.Transact(ctx, d.db, func(tx *sql.Tx) error {

@@ -57,7 +57,7 @@ func (f *feed) Report(ctx context.Context, problems []feeds.Problem) error {
 	return nil
 }
 
-// addProblems adds failures to what is known. A problem that was over begins anew: MySQL sets columns one after the other, so
+// addProblems adds failures to what is known. A problem that was over begins again: MySQL sets columns one after the other, so
 // over_at comes last.
 func (f *feed) addProblems(ctx context.Context, problems []feeds.Problem) error {
 	as := ""

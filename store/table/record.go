@@ -191,7 +191,7 @@ func (t *table) messageID(rowID string) postrider.ID {
 }
 
 // DerivedID is the ID of a message whose row has no UUID. It is made from the database's [Identity], the table's name, as it is
-// configured, and the row's ID: whoever computes it gets the same. Without the identity, two services that each have an outbox with
+// configured, and the row's ID: every computation gives the same. Without the identity, two services that each have an outbox with
 // growing IDs would give their messages the same ones, and a broker or an inbox would take the second for a repetition.
 func DerivedID(identity, table, rowID string) postrider.ID {
 	var id postrider.ID

@@ -150,7 +150,7 @@ type handled struct {
 	intruding       int           // calls that began in a process after another had taken the lease and begun one
 	intruders       []string      // some of these
 	takeovers       int           // of the lease
-	longest         time.Duration // the longest time without a new call, counted anew from each fault
+	longest         time.Duration // the longest time without a new call, counted again from each fault
 	after           fault         // the fault before it
 }
 

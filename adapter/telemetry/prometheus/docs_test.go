@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/adapter/telemetry/prometheus"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/metrics.md anew")
+var update = flag.Bool("update", false, "write the tables of docs/metrics.md again")
 
 const (
 	docs  = "../../../docs/metrics.md"
@@ -33,7 +33,7 @@ func TestDocs(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s differs from the metrics; -update writes it anew", docs)
+		t.Fatalf("%s differs from the metrics; -update writes it again", docs)
 	}
 	if err := os.WriteFile(docs, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ type Config struct {
 
 // Token is a fixed secret.
 type Token struct {
-	Name   string // of whom it belongs to, for the record
+	Name   string // of its owner, for the record
 	Secret string // at least 24 characters; must never be logged
 	Role   Role   // defaults to Viewer
 }

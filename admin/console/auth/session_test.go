@@ -63,7 +63,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// Signing out also ends the session for whoever has copied the cookie, or one that it was prolonged by.
+// Signing out also ends the session of a copied cookie, and of one that prolonged it.
 func TestLogout(t *testing.T) {
 	a := newAuth(t, tokens(), "")
 	cookie := signIn(t, a, annsToken)

@@ -68,7 +68,7 @@ func ExampleDB_Transactor() {
 	// Output: mysql: db is nil
 }
 
-// An order and the answer to whoever placed it: one commit, however often the request is sent.
+// An order and the answer to its sender: one commit, however often the request is sent.
 func ExampleDB_IdempotencyKeys() {
 	// docs:begin idempotency
 	handler := func(db *sql.DB, userOf func(*http.Request) string) (http.Handler, error) {

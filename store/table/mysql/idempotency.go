@@ -20,7 +20,7 @@ import (
 //
 // ClaimIn adds a new key outside of the caller's transaction, so that others can see it: it needs a second connection for a moment.
 // A pool that is limited must have more connections than there are transactions at the same time. These are READ COMMITTED, as a
-// [Transactor] begins them: at REPEATABLE READ, whoever finds a key busy keeps others from adding keys until its transaction ends.
+// [Transactor] begins them: at REPEATABLE READ, a caller that finds a key busy keeps others from adding keys until its transaction ends.
 type keyStore struct {
 	db  *sql.DB
 	cfg Config

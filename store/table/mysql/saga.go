@@ -27,7 +27,7 @@ var (
 	_ saga.Maintainer     = (*sagaStore)(nil)
 )
 
-// sagaTries is how often a transaction is begun anew that the database has given up for the sake of others.
+// sagaTries is how often a transaction is begun again that the database has given up for the sake of others.
 const sagaTries = 5
 
 // Do implements [saga.Store]. Its transactions are READ COMMITTED.
@@ -160,7 +160,7 @@ func (s *sagaStore) Hold(ctx context.Context, tx *sql.Tx, name, id, step string)
 }
 
 // holdSoon is Hold for those who have the saga locked. A transaction that ends lets go of the saga first, and of its step a moment later:
-// whoever looks between the two would take the step for one that runs, whose holder will see what was written. So it looks again.
+// a caller that looks between the two would take the step for one that runs, whose holder will see what was written. So it looks again.
 func (s *sagaStore) holdSoon(ctx context.Context, tx *sql.Tx, name, id, step string) (held bool, err error) {
 	for n := 1; ; n++ {
 		held, err = s.Hold(ctx, tx, name, id, step)

@@ -117,7 +117,7 @@ func TestTransactorFindsOut(t *testing.T) {
 	if runs, err := do(impatient, "first"); err != nil || runs != 1 {
 		t.Fatal(runs, err)
 	}
-	db.SetMaxIdleConns(0) // whoever asks has to connect
+	db.SetMaxIdleConns(0) // every caller has to connect
 	w.loseAnswer.Store(true)
 	err := impatient.Do(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 		w.closed.Store(true)

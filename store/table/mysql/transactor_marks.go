@@ -145,7 +145,7 @@ func (a *marks) take() *mark {
 	return &mark{of: a, slot: a.slots}
 }
 
-// sweep removes, once, the rows of programs that are long gone. A program that was idle for as long makes its rows anew.
+// sweep removes, once, the rows of programs that are long gone. A program that was idle for as long makes its rows again.
 func (a *marks) sweep(ctx context.Context) {
 	a.mu.Lock()
 	tidy := a.tidy

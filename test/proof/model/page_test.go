@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/reliability/model.md anew")
+var update = flag.Bool("update", false, "write the tables of docs/reliability/model.md again")
 
 const page = "../../../docs/reliability/model.md"
 

@@ -40,7 +40,7 @@ func TestScalePage(t *testing.T) {
 	picture(t, "../../../../docs/scale/constants.svg", constantsChart(set))
 }
 
-// picture compares a file that is drawn from the figures, or writes it anew.
+// picture compares a file that is drawn from the figures, or writes it again.
 func picture(t *testing.T, path, want string) {
 	t.Helper()
 	have, err := os.ReadFile(path)

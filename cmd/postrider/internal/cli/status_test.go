@@ -49,7 +49,7 @@ func TestStatusOfAStoppedRelay(t *testing.T) {
 	}
 }
 
-// TestStatusOfADestination: whoever asks the database learns why a feed does not get on, wherever its relay runs.
+// TestStatusOfADestination: the database says why a feed does not get on, wherever its relay runs.
 func TestStatusOfADestination(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"))

@@ -141,7 +141,7 @@ func matchScreen(t *testing.T, name, screen string) {
 			t.Fatal(err)
 		}
 	} else if masked(screen) != want {
-		t.Errorf("the screen differs from %s; -update writes it anew. It is\n%s", path, masked(screen))
+		t.Errorf("the screen differs from %s; -update writes it again. It is\n%s", path, masked(screen))
 	}
 }
 

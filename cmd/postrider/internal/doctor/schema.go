@@ -72,7 +72,7 @@ func askDefinitions(ctx context.Context, p *target) ([]Finding, error) {
 		FROM pg_sequence s WHERE s.seqrelid = to_regclass('@schema@.message_seq') AND s.seqcache <> 1
 		UNION ALL
 		SELECT 'the column xid stands behind seq in messages', 'The cursor relies on the order in which a row gets these: messages can be lost.',
-		       'create the log anew: postrider migrate up, in another schema'
+		       'create a new log: postrider migrate up, in another schema'
 		FROM pg_attribute x JOIN pg_attribute s USING (attrelid)
 		WHERE x.attrelid = to_regclass('@schema@.messages') AND x.attname = 'xid' AND s.attname = 'seq' AND x.attnum > s.attnum
 		UNION ALL

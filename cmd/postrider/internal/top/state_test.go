@@ -24,7 +24,7 @@ func TestRates(t *testing.T) {
 		"catches up":          {[]look{{0, 100, 90}, {time.Second, 100, 30}}, rates{0, 60}},
 		"rewound":             {[]look{{0, 100, 0}, {time.Second, 100, 70}}, rates{0, 0}},
 		"was empty":           {[]look{{0, 0, 0}, {time.Second, 5000, 1}}, rates{-1, -1}},
-		"numbers start anew":  {[]look{{0, 100, 0}, {time.Second, 5, 0}}, rates{-1, -1}},
+		"numbers start over":  {[]look{{0, 100, 0}, {time.Second, 5, 0}}, rates{-1, -1}},
 		"more than counted":   {[]look{{0, 100, 1_000_000}, {time.Second, 200, 1_000_000}}, rates{100, -1}},
 		"over five seconds":   {[]look{{0, 1, 0}, {time.Second, 100, 0}, {4 * time.Second, 200, 0}, {6 * time.Second, 600, 0}}, rates{100, 100}},
 		"seldom":              {[]look{{0, 100, 0}, {50 * time.Second, 600, 0}}, rates{10, 10}},

@@ -30,7 +30,7 @@ type Config struct {
 	Quiet time.Duration
 }
 
-// Move is a move of one table. It keeps no state of its own: whoever asks later finds it in the database.
+// Move is a move of one table. It keeps no state of its own: a later call finds it in the database.
 type Move struct {
 	pool *pgxpool.Pool
 	cfg  Config
