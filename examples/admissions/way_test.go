@@ -88,12 +88,12 @@ func missingFee(o *office) {
 	dead := admin.Filter{Feed: inbox.Feed(jobPayment), Statuses: []feeds.Status{feeds.StatusDead}}
 	id := o.admit("alchemy")
 	o.eventually(func() string {
-		letters, err := operator.List(ctx, dead, nil, 10)
+		deadLetters, err := operator.List(ctx, dead, nil, 10)
 		must(o.t, err)
-		if len(letters) == 1 && letters[0].LastError == "no fee is set for programme alchemy" {
+		if len(deadLetters) == 1 && deadLetters[0].LastError == "no fee is set for programme alchemy" {
 			return ""
 		}
-		return fmt.Sprintf("dead letters: %+v", letters)
+		return fmt.Sprintf("dead letters: %+v", deadLetters)
 	})
 	o.await(id, "verified", 50)
 
@@ -117,12 +117,12 @@ func threeAttempts(o *office) {
 	o.await(id, "awaiting_payment", 75)
 	o.decide(id, "pay")
 	o.eventually(func() string {
-		letters, err := operator.List(ctx, dead, nil, 10)
+		deadLetters, err := operator.List(ctx, dead, nil, 10)
 		must(o.t, err)
-		if len(letters) == 1 && letters[0].Attempts == 3 && strings.Contains(letters[0].LastError, "not now") {
+		if len(deadLetters) == 1 && deadLetters[0].Attempts == 3 && strings.Contains(deadLetters[0].LastError, "not now") {
 			return ""
 		}
-		return fmt.Sprintf("dead letters: %+v", letters)
+		return fmt.Sprintf("dead letters: %+v", deadLetters)
 	})
 	o.await(id, "paid", 75)
 

@@ -74,7 +74,7 @@ func TestRefusedByTable(t *testing.T) {
 			}
 		}()
 		d := h.db.Admin()
-		var letter feeds.Deferred
+		var deadLetter feeds.Deferred
 		await(t, "everything but one message is sent, and that is dead", func() bool {
 			pub.mu.Lock()
 			sent := len(pub.sent)
@@ -90,17 +90,17 @@ func TestRefusedByTable(t *testing.T) {
 			if sent != 200 || len(list) != 1 || listed[0].Pending != 0 || listed[0].Deferred != 0 {
 				return false
 			}
-			letter = list[0]
+			deadLetter = list[0]
 			if listed[0].Dead != 1 {
 				t.Errorf("the feed has %d dead letters, want 1", listed[0].Dead)
 			}
 			return true
 		})
-		if !letter.Bare || letter.Type != "poison" || letter.Key != "" || letter.Blocking ||
-			!strings.HasPrefix(letter.LastError, "the store could not defer it: ") || !strings.Contains(letter.LastError, "no poison here") {
-			t.Errorf("the dead letter is %+v", letter)
+		if !deadLetter.Bare || deadLetter.Type != "poison" || deadLetter.Key != "" || deadLetter.Blocking ||
+			!strings.HasPrefix(deadLetter.LastError, "the store could not defer it: ") || !strings.Contains(deadLetter.LastError, "no poison here") {
+			t.Errorf("the dead letter is %+v", deadLetter)
 		}
-		j, err := d.Journey(ctx, letter.ID)
+		j, err := d.Journey(ctx, deadLetter.ID)
 		if err != nil || !j.InLog || !strings.Contains(string(j.Message.Payload), `"n"`) {
 			t.Errorf("the journey is %+v, %v, want the content", j, err)
 		}
@@ -116,7 +116,7 @@ func TestRefusedByTable(t *testing.T) {
 		}
 
 		h.exec("DROP TRIGGER refuse ON @.deferred")
-		job, err := d.StartReplay(ctx, admin.By{Who: "ann"}, admin.Replay{Filter: admin.Filter{Feed: letter.Feed, ID: letter.ID}})
+		job, err := d.StartReplay(ctx, admin.By{Who: "ann"}, admin.Replay{Filter: admin.Filter{Feed: deadLetter.Feed, ID: deadLetter.ID}})
 		if err == nil {
 			_, err = d.RunReplay(ctx, job.ID, func(admin.Job) {})
 		}
@@ -124,10 +124,10 @@ func TestRefusedByTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		await(t, "the replay has failed with the whole message", func() bool {
-			list, err := d.List(ctx, admin.Filter{ID: letter.ID}, nil, 1)
+			list, err := d.List(ctx, admin.Filter{ID: deadLetter.ID}, nil, 1)
 			return err == nil && len(list) == 1 && list[0].Status == feeds.StatusDead && !list[0].Bare && len(list[0].Payload) > 0
 		})
-		if n, err := d.Act(ctx, admin.By{Who: "ann"}, admin.Discard, admin.Filter{ID: letter.ID}, 0); n != 1 || err != nil {
+		if n, err := d.Act(ctx, admin.By{Who: "ann"}, admin.Discard, admin.Filter{ID: deadLetter.ID}, 0); n != 1 || err != nil {
 			t.Errorf("discarded %d, %v", n, err)
 		}
 		await(t, "the slot can be emptied", passed)

@@ -55,7 +55,7 @@ func TestRelay(t *testing.T) {
 	start := time.Now()
 	t.Run("seeds", func(t *testing.T) {
 		for range 2 {
-			t.Run("lane", func(t *testing.T) {
+			t.Run("player", func(t *testing.T) {
 				t.Parallel()
 				for failed.Load() == 0 {
 					seed := int(next.Add(1)) - 1

@@ -31,16 +31,16 @@ func (m *Model) Checks() (checks []Check) {
 	for _, c := range m.set.In(scale.Check) {
 		rate := scale.Median(c.Relayed, scale.Phase.PerSecond)
 		databases, feeds, relays := float64(c.Databases), float64(c.Feeds), float64(c.Relays)
-		each, lanes := rate/databases, databases*feeds*relays
+		each, memberships := rate/databases, databases*feeds*relays
 		pair := func(computed float64, figure func(scale.Phase) float64) Pair {
 			return Pair{computed, scale.Median(c.Relayed, scale.PerSecond(figure))}
 		}
 		checks = append(checks, Check{
 			Cell:      c,
-			Relay:     pair(lanes*m.relays.at(each/relays), scale.RelayCPU),
-			Readers:   pair(lanes*m.readers.at(each/relays), scale.ReaderCPU),
+			Relay:     pair(memberships*m.relays.at(each/relays), scale.RelayCPU),
+			Readers:   pair(memberships*m.readers.at(each/relays), scale.ReaderCPU),
 			WAL:       pair(rate*m.wal.at(float64(c.Payload))+databases*feeds*m.ledger.at(each), scale.WAL),
-			Statement: pair(lanes*m.statements.at(each/relays), scale.Statements),
+			Statement: pair(memberships*m.statements.at(each/relays), scale.Statements),
 		})
 	}
 	return checks

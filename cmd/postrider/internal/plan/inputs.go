@@ -87,10 +87,10 @@ func (in *Inputs) contradictions() (errs []error) {
 		"--servers %d and --databases %d contradict each other: a database is on one server", in.Servers, in.Databases)
 	both(in.Relays > 0 && in.Zones > in.Relays,
 		"--zones %d and --relays %d contradict each other: a zone without a relay is none", in.Zones, in.Relays)
-	lanes := in.Shards * max(in.Databases, 1) * max(in.Destinations, 1)
-	both(in.Shards > 0 && in.Relays > lanes,
+	shards := in.Shards * max(in.Databases, 1) * max(in.Destinations, 1)
+	both(in.Shards > 0 && in.Relays > shards,
 		"--relays %d and --shards %d contradict each other: a shard is served by one relay, and there are %d in all databases and feeds",
-		in.Relays, in.Shards, lanes)
+		in.Relays, in.Shards, shards)
 	both(in.Partitions > 0 && in.PartitionLimit == 0,
 		"--partitions %d says nothing without --partition-limit: how many messages a second one of them takes", in.Partitions)
 	both(in.PartitionLimit > 0 && in.Partitions == 0,

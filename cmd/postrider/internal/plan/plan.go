@@ -94,7 +94,7 @@ func (m *Model) count(p *Plan) {
 	in := &p.Inputs
 	databases, feeds, sharing := float64(in.Databases), float64(in.Destinations), float64(p.Sharing)
 	each := in.Rate / databases // messages a second in one database
-	lanes := databases * feeds * sharing
+	memberships := databases * feeds * sharing
 	size := float64(in.MessageSize)
 
 	perServer := (in.Databases + in.Servers - 1) / in.Servers
@@ -112,20 +112,20 @@ func (m *Model) count(p *Plan) {
 	p.Disk = in.Rate * (slots - 1) * p.Period.Seconds() * p.DiskMessage
 
 	own := atLeast(databases*m.producers.at(each)+in.Rate*m.extra(m.serverBySize, in.MessageSize), 0)
-	readers := atLeast(lanes*m.readers.at(each/sharing)+in.Rate*feeds*m.extra(m.readerBySize, in.MessageSize), lanes*m.readers.at(0))
+	readers := atLeast(memberships*m.readers.at(each/sharing)+in.Rate*feeds*m.extra(m.readerBySize, in.MessageSize), memberships*m.readers.at(0))
 	p.ServerCores = own + readers
-	p.PollingCores = lanes * m.readers.at(0)
+	p.PollingCores = memberships * m.readers.at(0)
 	p.MessageCores = max(0, own-in.Rate*m.business) + readers
-	p.RelayCores = lanes * m.perLane(in, each/sharing)
-	p.Statements = lanes * m.statements.at(each/sharing)
-	p.IdleShare = lanes * m.statements.at(0)
+	p.RelayCores = memberships * m.perMembership(in, each/sharing)
+	p.Statements = memberships * m.statements.at(each/sharing)
+	p.IdleShare = memberships * m.statements.at(0)
 
 	p.Memory = m.memory + max(0, served*feeds-1)*m.feedMemory
 	p.MemoryMost = p.Memory + served*feeds*math.Ceil(float64(p.Shards)/sharing)*readAhead*size
 }
 
-// perLane returns the cores that one relay needs for one feed of one database at a rate.
-func (m *Model) perLane(in *Inputs, rate float64) float64 {
+// perMembership returns the cores that one relay needs for one feed of one database at a rate.
+func (m *Model) perMembership(in *Inputs, rate float64) float64 {
 	return atLeast(m.relays.at(rate)+rate*(m.client+m.extra(m.relayBySize, in.MessageSize)), m.relays.at(0))
 }
 

@@ -13,15 +13,15 @@ import (
 // measured is a machine with round figures: a message of 1000 bytes costs the server 200 µs, 50 of them for the business alone, and
 // 1500 bytes of WAL; relays cost the server 100 µs a message, and 20 µs of their own, beside what polling costs.
 func measured() *scale.Set {
-	phase := func(rate, size float64, lanes int) scale.Phase {
-		n := float64(lanes)
+	phase := func(rate, size float64, memberships int) scale.Phase {
+		n := float64(memberships)
 		return scale.Phase{
 			Seconds: 10, Messages: int64(10 * rate), Published: int64(10 * rate),
 			CPU: scale.CPU{
 				Producers: 10 * rate * (100 + size/10) * 1e-6, Readers: 10 * (n*0.01 + rate*100e-6), Relays: 10 * (n*0.005 + rate*20e-6),
 			},
 			WAL:   int64(10 * (rate*(500+size) + n*1000)),
-			Reads: int64(10 * (20*n + rate/10)), RelayMemory: 50e6 + int64(lanes)*1e6,
+			Reads: int64(10 * (20*n + rate/10)), RelayMemory: 50e6 + int64(memberships)*1e6,
 		}
 	}
 	bare := func(rate, size float64) scale.Phase {

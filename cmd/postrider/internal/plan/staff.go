@@ -49,7 +49,7 @@ func (m *Model) needed(in *Inputs, groups int) int {
 // busy returns the cores that each of n relays uses that share the databases of a group.
 func (m *Model) busy(in *Inputs, groups, n int) float64 {
 	served := math.Ceil(float64(in.Databases) / float64(groups))
-	return served * float64(in.Destinations) * m.perLane(in, in.Rate/float64(in.Databases)/float64(n))
+	return served * float64(in.Destinations) * m.perMembership(in, in.Rate/float64(in.Databases)/float64(n))
 }
 
 // reads returns the rate of one relay relative to the highest measured rate of one relay on one

@@ -32,11 +32,11 @@ func golden(t *testing.T, name string, frame []string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("the frame differs from %s; -update writes it anew. It is\n%s", path, got)
+		t.Errorf("the frame differs from %s; -update writes it again. It is\n%s", path, got)
 	}
 }
 
-func letter(feed, key, cause string, attempts int) feeds.Deferred {
+func deadLetter(feed, key, cause string, attempts int) feeds.Deferred {
 	d := feeds.Deferred{Feed: feed, Attempts: attempts, LastError: cause, DeferredAt: start.Add(-2 * time.Hour)}
 	d.Key, d.Type = key, "order.placed"
 	d.ID = postrider.ID{0x01, 0x98, 15: byte(attempts)}
@@ -56,14 +56,14 @@ func busy(inside string) *State {
 			{Feed: admin.Feed{Name: "archive", Paused: true, Members: 1, Pending: 1_000_000, Oldest: start.Add(-30 * time.Hour)}},
 			{Feed: admin.Feed{Name: "検索-index-with-a-long-name-for-a-feed"}},
 		}
-		retry := letter("billing", "order/17", "webhook: POST https://example.com/hook: 503 Service Unavailable", 3)
+		retry := deadLetter("billing", "order/17", "webhook: POST https://example.com/hook: 503 Service Unavailable", 3)
 		retry.AvailableAt = at.Add(12 * time.Second)
 		n.Blocked = []admin.BlockedKey{
 			{Feed: "billing", Key: "order/17", Since: start.Add(-3 * time.Minute), Waiting: 4, Head: retry},
-			{Feed: "billing", Key: "kunde/日本語\x1b[31m", Since: start, Waiting: 0, Head: letter("billing", "", "line one\nline two", 10)},
+			{Feed: "billing", Key: "kunde/日本語\x1b[31m", Since: start, Waiting: 0, Head: deadLetter("billing", "", "line one\nline two", 10)},
 		}
 		if inside != "" {
-			n.Dead = []feeds.Deferred{letter("billing", "order/4", "too large", 10), letter("billing", "", "", 11)}
+			n.Dead = []feeds.Deferred{deadLetter("billing", "order/4", "too large", 10), deadLetter("billing", "", "", 11)}
 		}
 		s.Add(n)
 	}

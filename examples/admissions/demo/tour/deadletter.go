@@ -28,13 +28,13 @@ func applyForAlchemy(ctx context.Context, t *Tour) error {
 	return nil
 }
 
-// letter is an element of the output of "postrider dead ls --json".
-type letter struct {
+// listed is an element of the output of "postrider dead ls --json".
+type listed struct {
 	ID, Error string
 }
 
 func deadLetter(ctx context.Context, t *Tour) error {
-	var letters []letter
+	var deadLetters []listed
 	patient, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	err := stage.Until(patient, func() error {
@@ -42,11 +42,11 @@ func deadLetter(ctx context.Context, t *Tour) error {
 		if err != nil {
 			return err
 		}
-		if err := json.Unmarshal([]byte(said), &letters); err != nil {
+		if err := json.Unmarshal([]byte(said), &deadLetters); err != nil {
 			return fmt.Errorf("%w: %s", err, said)
 		}
-		if len(letters) < alchemists {
-			return fmt.Errorf("%d of %d dead letters", len(letters), alchemists)
+		if len(deadLetters) < alchemists {
+			return fmt.Errorf("%d of %d dead letters", len(deadLetters), alchemists)
 		}
 		return nil
 	})
@@ -56,7 +56,7 @@ func deadLetter(ctx context.Context, t *Tour) error {
 	t.say("The worker refuses to make a payment for them, and no attempt would change that: dead letters. Everybody else goes on.")
 	t.show(ctx, "dead", "ls", "--consumer", consumer)
 	t.say("The operator looks at one of them:")
-	t.show(ctx, "dead", "show", letters[0].ID)
+	t.show(ctx, "dead", "show", deadLetters[0].ID)
 	t.say("The operator sets the fee, as the error says: INSERT INTO admissions.fees VALUES ('alchemy', 12000)")
 	if _, err := t.db.Exec(ctx, `INSERT INTO admissions.fees (programme, cents) VALUES ('alchemy', 12000)`); err != nil {
 		return err

@@ -48,7 +48,7 @@ func checkConservation(r *record.Reader, l *ledger, found remains) Finding {
 			reason = join(reason, "no tally of "+destination)
 		}
 	}
-	note := fmt.Sprintf("%d letters, %d of them discarded", len(l.dead), discarded)
+	note := fmt.Sprintf("%d dead letters, %d of them discarded", len(l.dead), discarded)
 	return against.judge(id, name, budget, note).unless(reason)
 }
 

@@ -14,13 +14,13 @@ import (
 const (
 	plotLeft  = 104.0
 	plotRight = width - margin - 12.0
-	laneStep  = 18.0
+	rowHeight = 18.0
 	panel     = 84.0 // height of a curve
 )
 
 // bar is a fault on its row.
 type bar struct {
-	lane     string
+	row      string
 	from, to time.Time
 }
 
@@ -28,27 +28,27 @@ type bar struct {
 func timelinePicture(run Run) string {
 	begin, end := extent(run)
 	bars := faultBars(run.Timeline, end)
-	lanes := laneNames(bars)
+	rows := rowNames(bars)
 	x := func(at time.Time) float64 {
 		part := float64(at.Sub(begin)) / float64(end.Sub(begin))
 		return plotLeft + min(1, max(0, part))*(plotRight-plotLeft)
 	}
 	const top = 64.0
-	ages := top + float64(len(lanes))*laneStep + 40
+	ages := top + float64(len(rows))*rowHeight + 40
 	waiting := ages + panel + 40
 	c := &canvas{height: int(waiting + panel + 48)}
 	c.timeAxis(begin, end, x, top-8, waiting+panel)
-	for i, lane := range lanes {
-		y := top + float64(i)*laneStep
-		c.text("end", plotLeft-10, y+12, lane)
+	for i, row := range rows {
+		y := top + float64(i)*rowHeight
+		c.text("end", plotLeft-10, y+12, row)
 		var path strings.Builder
 		for _, b := range bars {
-			if b.lane == lane {
+			if b.row == row {
 				length := max(1.2, x(b.to)-x(b.from))
 				fmt.Fprintf(&path, "M%.1f %.1fh%.1fv12h-%.1fz", x(b.from), y+2, length, length)
 			}
 		}
-		c.addf(`<path class="%s" d="%s"/>`, laneClass(lane), path.String())
+		c.addf(`<path class="%s" d="%s"/>`, rowClass(row), path.String())
 	}
 	c.curve("age", "oldest message, s", run.Samples, x, ages, func(b record.Backlog) float64 { return b.OldestSeconds })
 	c.curve("area", "messages waiting", run.Samples, x, waiting, func(b record.Backlog) float64 { return float64(b.Messages) })
@@ -94,34 +94,34 @@ func faultBars(timeline []record.Event, end time.Time) (bars []bar) {
 		if len(touches) == 0 {
 			touches = []string{"others"}
 		}
-		for _, lane := range touches {
-			bars = append(bars, bar{lane, e.At, to})
+		for _, row := range touches {
+			bars = append(bars, bar{row, e.At, to})
 		}
 	}
 	return bars
 }
 
-// laneNames lists the database and relays first, then destinations, then clients.
-func laneNames(bars []bar) (lanes []string) {
+// rowNames lists the database and relays first, then destinations, then clients.
+func rowNames(bars []bar) (rows []string) {
 	for _, b := range bars {
-		if !slices.Contains(lanes, b.lane) {
-			lanes = append(lanes, b.lane)
+		if !slices.Contains(rows, b.row) {
+			rows = append(rows, b.row)
 		}
 	}
 	rank := map[string]int{"database": 0, "relay": 1, "destination": 2, "client": 3, "none": 4}
-	slices.SortFunc(lanes, func(a, b string) int {
-		if by := rank[laneClass(a)] - rank[laneClass(b)]; by != 0 {
+	slices.SortFunc(rows, func(a, b string) int {
+		if by := rank[rowClass(a)] - rank[rowClass(b)]; by != 0 {
 			return by
 		}
 		return strings.Compare(a, b)
 	})
-	return lanes
+	return rows
 }
 
-func laneClass(lane string) string {
-	switch lane {
+func rowClass(row string) string {
+	switch row {
 	case record.Database, record.Relay:
-		return lane
+		return row
 	case record.Producer, record.Consumer:
 		return "client"
 	case "others":
