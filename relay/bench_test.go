@@ -61,8 +61,8 @@ func BenchmarkRelay(b *testing.B) {
 	}
 }
 
-// BenchmarkLanes measures the relay alone: the store returns the same pages again and again.
-func BenchmarkLanes(b *testing.B) {
+// BenchmarkWorkers measures the relay alone: the store returns the same pages again and again.
+func BenchmarkWorkers(b *testing.B) {
 	for _, bench := range []struct {
 		name string
 		page int

@@ -60,7 +60,7 @@ func TestOrder(t *testing.T) {
 			time.Sleep(time.Minute) // for messages that arrived without confirmation
 			r.stop()
 			w.check()
-			if got := r.Stats(); got.Published != int64(w.total) || got.Buffered != 0 || got.Lanes != 0 {
+			if got := r.Stats(); got.Published != int64(w.total) || got.Buffered != 0 || got.Shards != 0 {
 				t.Errorf("stats %+v after %d messages", got, w.total)
 			}
 		})
@@ -91,7 +91,7 @@ func TestBrokerDown(t *testing.T) {
 		up.Store(true)
 		w.await(5 * time.Second)
 		if n := log.count("INFO relay: publishing has recovered"); n != 2 {
-			t.Errorf("%d lines about the recovery of 2 lanes", n)
+			t.Errorf("%d lines about the recovery of 2 shards", n)
 		}
 		r.stop()
 		w.check()
@@ -191,7 +191,7 @@ func TestPlainErrorOfOneMessage(t *testing.T) {
 	})
 }
 
-// TestBackPressure: a relay reads no more than ReadAhead messages for each lane, however slow the
+// TestBackPressure: a relay reads no more than ReadAhead messages for each worker, however slow the
 // destination is, and avoids tiny pages.
 func TestBackPressure(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestBackPressure(t *testing.T) {
 			t.Errorf("%d messages were buffered, more than %d", most, shards*ahead)
 		}
 		if least < shards*ahead/4 {
-			t.Errorf("only %d messages were buffered: lanes may run dry", least)
+			t.Errorf("only %d messages were buffered: workers may run dry", least)
 		}
 		w.await(time.Hour)
 		if reads := r.Stats().Reads; reads > 20_000/(ahead/2)+100 {

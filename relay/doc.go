@@ -6,9 +6,9 @@
 //
 // # How it works
 //
-// A relay runs one lane per shard that it owns: a goroutine around a state machine (internal/shard)
-// that decides what to send, retry, defer and settle. One reader fetches messages for all lanes in
-// one call and reads ahead within bounds in messages and bytes. A lane publishes its messages in
+// A relay runs one worker per shard that it owns: a goroutine around a state machine (internal/shard)
+// that decides what to send, retry, defer and settle. One reader fetches messages for all workers in
+// one call and reads ahead within bounds in messages and bytes. A worker publishes its messages in
 // order, one call at a time. Retries of deferred messages use separate calls, so that they do not
 // delay new messages. One settler records what the destination confirmed and renews the leases. One
 // keeper requests the relay's fair share of shards and releases the surplus. Publishing does not
@@ -40,8 +40,8 @@
 //   - settler.go: recording progress
 //   - due.go: fetching deferred messages
 //   - report.go: reporting problems of the destination to the store
-//   - epoch.go: the lanes, from the start or a reset of the store to the next reset
-//   - lane.go: one shard; internal/shard makes the decisions
+//   - epoch.go: the workers, from the start or a reset of the store to the next reset
+//   - worker.go: one shard; internal/shard makes the decisions
 //   - session.go: state that all parts share
 //   - problems.go: problems of the destination
 //   - stats.go: counters

@@ -11,7 +11,7 @@ import (
 // not due: an operator may have made one due at once.
 const dueMax = 500 * time.Millisecond
 
-// fetchDue passes deferred messages to the lanes when they are due, until ctx ends.
+// fetchDue passes deferred messages to the workers when they are due, until ctx ends.
 func (t *epoch) fetchDue(ctx context.Context) {
 	cfg := &t.cfg
 	trouble := outage{log: t.log, what: "asking for deferred messages"}
@@ -49,24 +49,24 @@ func (t *epoch) fetchDue(ctx context.Context) {
 	}
 }
 
-// fetchDueOnce fetches the messages that the lanes can send now. It returns the time until the next
+// fetchDueOnce fetches the messages that the workers can send now. It returns the time until the next
 // request, negative if no deferred message exists, and whether names are held, whose messages may
 // become due.
 func (t *epoch) fetchDueOnce() (next time.Duration, held bool, err error) {
 	want := feeds.DueRequest{Limit: t.cfg.BatchSize, Bytes: t.cfg.Memory / 8}
-	lanes := make(map[int]*lane)
+	workers := make(map[int]*worker)
 	some := false
-	for _, l := range t.lanes() {
-		f := l.look()
+	for _, w := range t.workers() {
+		f := w.look()
 		held = held || f.HeldNames > 0
 		some = true
-		if f.wantsDue && !l.ending() {
-			want.Shards = append(want.Shards, l.shard)
+		if f.wantsDue && !w.ending() {
+			want.Shards = append(want.Shards, w.shard)
 			want.Held = append(want.Held, f.held...)
-			lanes[l.shard] = l
+			workers[w.shard] = w
 		}
 	}
-	if len(lanes) == 0 {
+	if len(workers) == 0 {
 		if some {
 			return dueMax, held, nil
 		}
@@ -83,8 +83,8 @@ func (t *epoch) fetchDueOnce() (next time.Duration, held bool, err error) {
 		byShard[d.Shard] = append(byShard[d.Shard], d)
 	}
 	for number, msgs := range byShard {
-		if l := lanes[number]; l != nil {
-			l.hand(msgs)
+		if w := workers[number]; w != nil {
+			w.hand(msgs)
 		}
 	}
 	if len(due.Messages) > 0 && due.Next < 0 {
@@ -93,11 +93,11 @@ func (t *epoch) fetchDueOnce() (next time.Duration, held bool, err error) {
 	return due.Next, held, nil
 }
 
-// hand passes deferred messages to the lane. The lane requests no others until it has processed
+// hand passes deferred messages to the worker. The worker requests no others until it has processed
 // them.
-func (l *lane) hand(msgs []feeds.Deferred) {
-	l.post(func(m *mailbox) {
+func (w *worker) hand(msgs []feeds.Deferred) {
+	w.post(func(m *mailbox) {
 		m.due = append(m.due, msgs...)
-		l.snapshot.wantsDue = false
+		w.snapshot.wantsDue = false
 	})
 }

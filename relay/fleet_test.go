@@ -162,9 +162,9 @@ func checkShare(t *testing.T, fleet []*running, shards int) {
 	sum := 0
 	for _, r := range fleet {
 		s := r.Stats()
-		sum += s.Lanes
-		if s.Members != len(fleet) || s.Lanes < shards/len(fleet) || s.Lanes > (shards+len(fleet)-1)/len(fleet) {
-			t.Errorf("a relay holds %d of %d shards and knows %d of %d members", s.Lanes, shards, s.Members, len(fleet))
+		sum += s.Shards
+		if s.Members != len(fleet) || s.Shards < shards/len(fleet) || s.Shards > (shards+len(fleet)-1)/len(fleet) {
+			t.Errorf("a relay holds %d of %d shards and knows %d of %d members", s.Shards, shards, s.Members, len(fleet))
 		}
 	}
 	if sum != shards {
@@ -244,7 +244,7 @@ func TestPaused(t *testing.T) {
 		}
 		w.await(time.Minute)
 		time.Sleep(10 * time.Second)
-		if a, b := a.Stats().Lanes, b.Stats().Lanes; a != 1 || b != 1 {
+		if a, b := a.Stats().Shards, b.Stats().Shards; a != 1 || b != 1 {
 			t.Errorf("the relays hold %d and %d shards, want 1 each", a, b)
 		}
 		a.stop()
@@ -348,8 +348,8 @@ func TestStart(t *testing.T) {
 		w.commitMany(100, 10)
 		before := r.Stats().Published
 		time.Sleep(time.Minute)
-		if got := r.Stats(); got.Lanes != 0 || got.Published != before {
-			t.Errorf("stats %+v, want no lanes and no progress", got)
+		if got := r.Stats(); got.Shards != 0 || got.Published != before {
+			t.Errorf("stats %+v, want no shards and no progress", got)
 		}
 		f.set(nil)
 		w.await(10 * time.Second)

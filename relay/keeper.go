@@ -40,7 +40,7 @@ func (t *epoch) keep(ctx context.Context) {
 			case <-t.drained:
 			case <-ctx.Done():
 			}
-			// Drained lanes are released with the others. And when the epoch is over, recall needs all its lanes: to drop one here
+			// Drained workers are released with the others. And when the epoch is over, recall needs all its workers: to drop one here
 			// would send again what it had confirmed.
 			if ctx.Err() != nil || t.ctx.Err() != nil {
 				return
@@ -78,12 +78,12 @@ func (t *epoch) balance() error {
 	t.moving, t.moved = share.Moving, t.moved || share.Moving
 	t.adopt(share)
 	if share.Deferred {
-		t.lookForDue() // the lanes exist now
+		t.lookForDue() // the workers exist now
 	}
 	return nil
 }
 
-// adopt starts, drops and drains lanes to match the share.
+// adopt starts, drops and drains workers to match the share.
 func (t *epoch) adopt(share feeds.Share) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,9 +116,9 @@ func (t *epoch) adopt(share feeds.Share) {
 	for _, shard := range share.Stopped {
 		t.held[shard].drain()
 	}
-	for _, l := range t.held { // a slice moves together with its shard
-		if l.slice != nil && (t.held[l.slice.Base] == nil || t.held[l.slice.Base].draining()) {
-			l.drain()
+	for _, w := range t.held { // a slice moves together with its shard
+		if w.slice != nil && (t.held[w.slice.Base] == nil || t.held[w.slice.Base].draining()) {
+			w.drain()
 		}
 	}
 	if len(gained)+len(lost) > 0 {
@@ -131,7 +131,7 @@ func (t *epoch) adopt(share feeds.Share) {
 	}
 }
 
-// start starts a lane. The caller holds the lock.
+// start starts a worker. The caller holds the lock.
 func (t *epoch) start(number int, share feeds.Share) {
 	var slice *feeds.Slice
 	if i := slices.IndexFunc(share.Slices, func(s feeds.Slice) bool { return s.Shard == number }); i >= 0 {
@@ -148,53 +148,53 @@ func (t *epoch) start(number int, share feeds.Share) {
 		start.Suspects = t.cfg.ReadAhead + t.cfg.BatchSize
 		t.log.Warn("relay: the relays that had the shard died without any progress; sending one message at a time", "shard", number)
 	}
-	l := newLane(t.session, number, slice, start)
+	w := newWorker(t.session, number, slice, start)
 	for of, old := range t.gone {
 		if of == number || t.moved {
-			l.after = append(l.after, old)
+			w.after = append(w.after, old)
 		}
 	}
 	delete(t.gone, number)
 	if t.holed[number] {
 		delete(t.holed, number)
-		l.drain()
+		w.drain()
 	}
-	t.held[number] = l
-	t.run.Go(l.run)
+	t.held[number] = w
+	t.run.Go(w.run)
 }
 
-// yield drains surplus lanes, those with the fewest buffered messages first. Lanes that are
+// yield drains surplus workers, those with the fewest buffered messages first. Workers that are
 // draining already count. The caller holds the lock.
 func (t *epoch) yield(surplus int) {
-	var working []*lane
-	for _, l := range t.held {
-		if l.slice != nil {
+	var working []*worker
+	for _, w := range t.held {
+		if w.slice != nil {
 			continue
 		}
-		if l.draining() {
+		if w.draining() {
 			surplus--
 		} else {
-			working = append(working, l)
+			working = append(working, w)
 		}
 	}
 	if surplus <= 0 {
 		return
 	}
-	slices.SortFunc(working, func(a, b *lane) int {
+	slices.SortFunc(working, func(a, b *worker) int {
 		return cmp.Or(cmp.Compare(a.look().Buffered, b.look().Buffered), cmp.Compare(b.shard, a.shard))
 	})
-	for _, l := range working[:min(surplus, len(working))] {
-		l.drain()
+	for _, w := range working[:min(surplus, len(working))] {
+		w.drain()
 	}
 }
 
-// releaseDrained releases the shards of lanes that have drained. It reports whether Balance can
+// releaseDrained releases the shards of workers that have drained. It reports whether Balance can
 // take shards as a result.
 func (t *epoch) releaseDrained() (changed bool, err error) {
-	var ended []*lane
-	for _, l := range t.lanes() {
-		if l.draining() && isClosed(l.done) {
-			ended = append(ended, l)
+	var ended []*worker
+	for _, w := range t.workers() {
+		if w.draining() && isClosed(w.done) {
+			ended = append(ended, w)
 		}
 	}
 	ended, changed, err = t.rearrange(ended)

@@ -22,8 +22,8 @@ func TestIdle(t *testing.T) {
 		if n := f.count(ops...) - before; n > 25*60 {
 			t.Errorf("%d calls in a minute", n)
 		}
-		if got := r.Stats(); got.Lanes != 8 || got.Quota != 8 || got.Members != 1 || got.Fenced != 0 {
-			t.Errorf("stats %+v, want all 8 lanes of 1 member", got)
+		if got := r.Stats(); got.Shards != 8 || got.Quota != 8 || got.Members != 1 || got.Fenced != 0 {
+			t.Errorf("stats %+v, want all 8 shards of 1 member", got)
 		}
 		r.stop()
 	})

@@ -6,7 +6,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// problems collects the problems of the destination that the lanes report.
+// problems collects the problems of the destination that the workers report.
 type problems struct {
 	mu  sync.Mutex
 	all map[string]feeds.Problem

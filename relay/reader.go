@@ -9,12 +9,12 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// reader fetches messages for all lanes in one call, as fast as they arrive and no faster than the
-// lanes have room.
+// reader fetches messages for all workers in one call, as fast as they arrive and no faster than the
+// workers have room.
 type reader struct {
 	*epoch
 	want  []feeds.Demand
-	asked map[int]*lane // by shard: the lane that requested messages. A newer lane of the shard must not get them.
+	asked map[int]*worker // by shard: the worker that requested messages. A newer worker of the shard must not get them.
 
 	shrink int // how many times limits are halved, because recent reads timed out
 }
@@ -57,11 +57,11 @@ func (c *Config) nextRead(messages int, within time.Duration) time.Duration {
 	return min(max(gather, due), c.PollMax)
 }
 
-// read fetches messages for the lanes until ctx ends. It does not cancel a running Read then: a
+// read fetches messages for the workers until ctx ends. It does not cancel a running Read then: a
 // store may have to drop a connection whose call was cancelled, and with it the progress that is
 // not settled yet.
 func (t *epoch) read(ctx context.Context) {
-	rd := reader{epoch: t, asked: make(map[int]*lane)}
+	rd := reader{epoch: t, asked: make(map[int]*worker)}
 	cfg := &t.cfg
 	trouble := outage{log: t.log, what: "reading"}
 	pause := backoff{policy: cfg.Outage}
@@ -70,7 +70,7 @@ func (t *epoch) read(ctx context.Context) {
 
 	interval, brought := cfg.PollMin, time.Now()
 	for ctx.Err() == nil {
-		if !rd.collect() { // no lane, or none with room: nothing to do until that changes
+		if !rd.collect() { // no worker, or none with room: nothing to do until that changes
 			select {
 			case <-t.more:
 			case <-ctx.Done():
@@ -122,50 +122,50 @@ func (t *epoch) read(ctx context.Context) {
 	}
 }
 
-// collect computes the demand of each lane and reports whether there is any. Lanes with a demand
-// share the byte budget. An empty lane may always have one message, so that one that is larger than
+// collect computes the demand of each worker and reports whether there is any. Workers with a demand
+// share the byte budget. An empty worker may always have one message, so that one that is larger than
 // the budget passes too.
 func (rd *reader) collect() bool {
 	cfg := &rd.cfg
 	rd.want = rd.want[:0]
 	clear(rd.asked)
 	free := cfg.Memory
-	var roomy, fair []*lane
-	lanes := rd.lanes()
-	for _, l := range lanes {
-		f, ok := l.offer(cfg)
+	var roomy, fair []*worker
+	workers := rd.workers()
+	for _, w := range workers {
+		f, ok := w.offer(cfg)
 		free -= f.Bytes
 		switch {
 		case ok:
-			roomy = append(roomy, l)
-		case cfg.ReadAhead-f.Buffered >= (cfg.ReadAhead+3)/4 && !l.ending():
-			fair = append(fair, l)
+			roomy = append(roomy, w)
+		case cfg.ReadAhead-f.Buffered >= (cfg.ReadAhead+3)/4 && !w.ending():
+			fair = append(fair, w)
 		}
 	}
-	if len(roomy) > 0 { // a read for one lane costs little more for additional lanes
+	if len(roomy) > 0 { // a read for one worker costs little more for additional workers
 		roomy = append(roomy, fair...)
 	}
 	share := free / max(len(roomy), 1)
-	tight := share < cfg.Memory/(4*max(len(lanes), 1)) // avoid tiny pages
+	tight := share < cfg.Memory/(4*max(len(workers), 1)) // avoid tiny pages
 	rd.tight.Store(tight)
-	for _, l := range roomy {
-		f := l.look()
+	for _, w := range roomy {
+		f := w.look()
 		if tight && f.Buffered > 0 {
-			l.await()
+			w.await()
 			continue
 		}
-		d := feeds.Demand{Shard: l.shard, Limit: cfg.ReadAhead - f.Buffered, Bytes: max(share, 1)}
+		d := feeds.Demand{Shard: w.shard, Limit: cfg.ReadAhead - f.Buffered, Bytes: max(share, 1)}
 		if f.Suspicious {
 			d.Limit = min(d.Limit, fewSuspects)
 		}
 		d.Limit, d.Bytes = max(d.Limit>>rd.shrink, 1), max(d.Bytes>>rd.shrink, 1)
 		rd.want = append(rd.want, d)
-		rd.asked[l.shard] = l
+		rd.asked[w.shard] = w
 	}
 	return len(rd.want) > 0
 }
 
-// fetch reads once and passes the messages to their lanes. It returns the number of messages and
+// fetch reads once and passes the messages to their workers. It returns the number of messages and
 // whether to read again at once.
 func (rd *reader) fetch() (messages int, more bool, err error) {
 	call, cancel := context.WithTimeout(rd.ctx, callTimeout)
@@ -176,21 +176,21 @@ func (rd *reader) fetch() (messages int, more bool, err error) {
 		return 0, false, err
 	}
 	for _, b := range batches {
-		l := rd.asked[b.Shard]
-		if l == nil {
+		w := rd.asked[b.Shard]
+		if w == nil {
 			continue
 		}
 		switch {
 		case len(b.Messages) == 0:
-		case l.ending():
-			rd.missed(l)
+		case w.ending():
+			rd.missed(w)
 		default:
-			own := b // the lane must not keep the batches of other lanes alive
-			l.push(&own)
+			own := b // the worker must not keep the batches of other workers alive
+			w.push(&own)
 			messages += count(b.Messages)
 		}
 		if b.More {
-			more = l.isBehind(&rd.cfg) || more
+			more = w.isBehind(&rd.cfg) || more
 		}
 	}
 	return messages, more, nil
@@ -206,17 +206,17 @@ func count(msgs []postrider.Message) (n int) {
 	return n
 }
 
-// missed handles messages that were read for a lane that is ending. If the relay has lost and
-// regained the shard during the read, the store considers them handed out, and the new lane must
+// missed handles messages that were read for a worker that is ending. If the relay has lost and
+// regained the shard during the read, the store considers them handed out, and the new worker must
 // not continue behind them: that would lose them. Releasing the shard makes the store start again
 // at what is settled.
-func (t *epoch) missed(l *lane) {
+func (t *epoch) missed(w *worker) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch now := t.held[l.shard]; now {
-	case l: // it releases the shard itself
+	switch now := t.held[w.shard]; now {
+	case w: // it releases the shard itself
 	case nil:
-		t.holed[l.shard] = true
+		t.holed[w.shard] = true
 	default:
 		now.drain()
 	}

@@ -187,9 +187,9 @@ func (r *Relay) Stats() Stats {
 		s.Paused = *p
 	}
 	if t := r.epoch.Load(); t != nil {
-		for _, l := range t.lanes() {
-			f := l.look()
-			s.Lanes++
+		for _, w := range t.workers() {
+			f := w.look()
+			s.Shards++
 			s.Buffered += f.Buffered
 			s.Bytes += f.Bytes
 			s.Blocked += f.BlockedKeys

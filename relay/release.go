@@ -11,14 +11,14 @@ import (
 // releaseAll releases all shards at the end of Run. It retries until DrainTimeout, unless the store
 // was reset.
 func (t *epoch) releaseAll(ctx context.Context) error {
-	if len(t.lanes()) == 0 {
+	if len(t.workers()) == 0 {
 		return nil
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.cfg.DrainTimeout)
 	defer cancel()
 	pause := backoff{policy: t.cfg.Outage}
 	for {
-		err := t.release(last, t.lanes())
+		err := t.release(last, t.workers())
 		if err == nil {
 			return nil
 		}
@@ -28,21 +28,21 @@ func (t *epoch) releaseAll(ctx context.Context) error {
 	}
 }
 
-func (t *epoch) release(ctx context.Context, lanes []*lane) error {
-	return t.giveUp(ctx, lanes, t.feed.Release)
+func (t *epoch) release(ctx context.Context, workers []*worker) error {
+	return t.giveUp(ctx, workers, t.feed.Release)
 }
 
-// giveUp calls do with the marks of lanes, to release their shards, and removes the lanes.
-func (t *epoch) giveUp(ctx context.Context, lanes []*lane, do func(context.Context, []feeds.Mark) error) error {
+// giveUp calls do with the marks of workers, to release their shards, and removes the workers.
+func (t *epoch) giveUp(ctx context.Context, workers []*worker, do func(context.Context, []feeds.Mark) error) error {
 	select {
 	case t.ledger <- struct{}{}:
 		defer func() { <-t.ledger }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	marks := make([]feeds.Mark, 0, len(lanes))
-	for _, l := range lanes {
-		marks = append(marks, l.progress().Mark)
+	marks := make([]feeds.Mark, 0, len(workers))
+	for _, w := range workers {
+		marks = append(marks, w.progress().Mark)
 	}
 	// The settler renews no lease during the call, so a call that gets no answer must end before
 	// the leases of other shards expire.
@@ -53,9 +53,9 @@ func (t *epoch) giveUp(ctx context.Context, lanes []*lane, do func(context.Conte
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, l := range lanes {
-		if t.held[l.shard] == l {
-			delete(t.held, l.shard)
+	for _, w := range workers {
+		if t.held[w.shard] == w {
+			delete(t.held, w.shard)
 		}
 	}
 	t.publishList()

@@ -210,7 +210,7 @@ func TestNothingBeginsBeforeSettle(t *testing.T) {
 	})
 }
 
-// TestReadAcrossLoss: a shard is lost and regained during a read of it. No lane may use the result,
+// TestReadAcrossLoss: a shard is lost and regained during a read of it. No worker may use the result,
 // but the store considers it handed out, so the relay releases the shard once to make the store
 // start again.
 func TestReadAcrossLoss(t *testing.T) {
@@ -340,15 +340,15 @@ func TestFencedBySettle(t *testing.T) {
 		}
 		r := start(t, s, publisher(nil), relay.Config{DrainTimeout: time.Second})
 		time.Sleep(lease / 2)
-		if got := r.Stats(); got.Fenced != 1 || got.Lanes != 0 {
-			t.Errorf("stats %+v, want a fenced lane", got)
+		if got := r.Stats(); got.Fenced != 1 || got.Shards != 0 {
+			t.Errorf("stats %+v, want a fenced shard", got)
 		}
 		r.cancel()
 		<-r.done
 	})
 }
 
-// TestRegained: a shard that is lost and comes back gets a new lane, which waits for the Publish of
+// TestRegained: a shard that is lost and comes back gets a new worker, which waits for the Publish of
 // the old one.
 func TestRegained(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
@@ -371,7 +371,7 @@ func TestRegained(t *testing.T) {
 			inFlight++
 			calls++
 			if inFlight > 1 {
-				t.Error("two lanes publish the messages of one shard")
+				t.Error("two workers publish the messages of one shard")
 			}
 			mu.Unlock()
 			time.Sleep(7 * time.Second) // ignores its context
@@ -388,7 +388,7 @@ func TestRegained(t *testing.T) {
 	})
 }
 
-// TestStaleRead: messages that were read for a dropped lane are not passed to the next one.
+// TestStaleRead: messages that were read for a dropped worker are not passed to the next one.
 func TestStaleRead(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		reads := 0
@@ -403,7 +403,7 @@ func TestStaleRead(t *testing.T) {
 			},
 		}
 		r := start(t, s, publisher(func(context.Context, []postrider.Message) []error {
-			t.Error("a message of the former lane was published")
+			t.Error("a message of the former worker was published")
 			return nil
 		}), relay.Config{})
 		time.Sleep(10 * time.Second)
@@ -503,8 +503,8 @@ func TestResetDoesNotWait(t *testing.T) {
 			return errs
 		}), relay.Config{})
 		time.Sleep(time.Second)
-		if got := r.Stats(); got.Resets != 1 || got.Lanes != 1 || got.Buffered != 0 {
-			t.Errorf("stats %+v, want a new lane after the reset", got)
+		if got := r.Stats(); got.Resets != 1 || got.Shards != 1 || got.Buffered != 0 {
+			t.Errorf("stats %+v, want a new shard worker after the reset", got)
 		}
 		r.stop()
 	})

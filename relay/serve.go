@@ -8,7 +8,7 @@ import (
 
 var errLateStop = errors.New("calls were still under way after DrainTimeout and were cancelled")
 
-// serve runs until ctx ends, then drains and releases all lanes; or until the store reports a
+// serve runs until ctx ends, then drains and releases all workers; or until the store reports a
 // reset, which it returns.
 //
 //nolint:contextcheck // what has begun lasts as long as the epoch
@@ -32,7 +32,7 @@ func (t *epoch) serve(ctx context.Context) error {
 	<-loop.Done()
 	t.drainAll()
 	fetching.Wait()
-	t.drainAll() // also lanes of the last Balance
+	t.drainAll() // also workers of the last Balance
 	t.run.Wait() // the settler still renews leases
 	stopSettling()
 	settler.Wait()
@@ -49,7 +49,7 @@ func (t *epoch) serve(ctx context.Context) error {
 }
 
 func (t *epoch) drainAll() {
-	for _, l := range t.lanes() {
-		l.drain()
+	for _, w := range t.workers() {
+		w.drain()
 	}
 }

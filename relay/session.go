@@ -113,7 +113,7 @@ func (s *shared) setPausedFeed(paused bool) {
 	s.count.paused.Store(&text)
 }
 
-// session holds what the lanes and the goroutines of an epoch share.
+// session holds what the workers and the goroutines of an epoch share.
 type session struct {
 	*shared
 	feed     feeds.Feed
@@ -121,11 +121,11 @@ type session struct {
 	hard     context.Context // for Publish: survives a reset, so that no running call is cancelled
 	ctx      context.Context // for calls of the feed: child of hard, cancelled by a reset
 
-	more    chan struct{} // to the reader: a lane is new or has room again
-	settled chan struct{} // to the settler: a lane is new or has progressed
-	drained chan struct{} // to the keeper: a lane has ended
+	more    chan struct{} // to the reader: a worker is new or has room again
+	settled chan struct{} // to the settler: a worker is new or has progressed
+	drained chan struct{} // to the keeper: a worker has ended
 	ledger  chan struct{} // held during Settle and Release, which must not overlap
-	dueWake chan struct{} // to fetchDue: there may be deferred messages, or a lane can take some
+	dueWake chan struct{} // to fetchDue: there may be deferred messages, or a worker can take some
 	dueSome atomic.Bool   // there may be deferred messages
 	tight   atomic.Bool   // the byte budget is used up
 }

@@ -21,9 +21,9 @@ func (t *epoch) settle(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := time.Now()
 		wait := time.Hour // nothing to settle or renew: wait for a signal
-		for _, l := range t.lanes() {
-			wait = min(wait, cfg.Lease/3-l.age(now))
-			if f := l.look(); f.unsettled() {
+		for _, w := range t.workers() {
+			wait = min(wait, cfg.Lease/3-w.age(now))
+			if f := w.look(); f.unsettled() {
 				wait = min(wait, last.Add(cfg.settleAfter(&f)).Sub(now))
 			}
 		}
@@ -63,14 +63,14 @@ func (c *Config) settleAfter(f *snapshot) time.Duration {
 // progress is a mark with the data to record its success.
 type progress struct {
 	feeds.Mark
-	lane    *lane
+	worker  *worker
 	version uint64
 }
 
-// progress returns the lane's mark, which is empty apart from the shard if everything is settled.
-func (l *lane) progress() progress {
-	f := l.look()
-	p := progress{feeds.Mark{Shard: l.shard}, l, f.mark.Version}
+// progress returns the worker's mark, which is empty apart from the shard if everything is settled.
+func (w *worker) progress() progress {
+	f := w.look()
+	p := progress{feeds.Mark{Shard: w.shard}, w, f.mark.Version}
 	if f.unsettled() {
 		p.Batch, p.Done = f.mark.Batch, f.mark.Done
 	}
@@ -87,10 +87,10 @@ func (t *epoch) settleOnce(ctx context.Context) error {
 	start := time.Now() // leases count from before the call
 	var all []progress
 	var marks []feeds.Mark
-	for _, l := range t.lanes() {
+	for _, w := range t.workers() {
 		// Renew leases a little early if there is a call anyway.
-		if f := l.look(); f.unsettled() || l.age(start) >= t.cfg.Lease/4 {
-			p := l.progress()
+		if f := w.look(); f.unsettled() || w.age(start) >= t.cfg.Lease/4 {
+			p := w.progress()
 			all = append(all, p)
 			marks = append(marks, p.Mark)
 		}
@@ -109,25 +109,25 @@ func (t *epoch) settleOnce(ctx context.Context) error {
 	}
 	for _, p := range all {
 		if slices.Contains(lost, p.Shard) {
-			t.fenced(p.lane)
+			t.fenced(p.worker)
 		} else {
-			p.lane.renew(start, p.version)
+			p.worker.renew(start, p.version)
 		}
 	}
 	return nil
 }
 
-// fenced drops a lane whose shard another relay has taken.
-func (t *epoch) fenced(l *lane) {
+// fenced drops a worker whose shard another relay has taken.
+func (t *epoch) fenced(w *worker) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.held[l.shard] != l || t.ended != nil {
+	if t.held[w.shard] != w || t.ended != nil {
 		return
 	}
-	t.drop(l)
+	t.drop(w)
 	t.publishList()
 	t.count.fenced.Add(1)
-	t.log.Warn("relay: shard was lost", "shard", l.shard, "err", errFenced)
+	t.log.Warn("relay: shard was lost", "shard", w.shard, "err", errFenced)
 }
 
 var errFenced = errors.New("the lease expired, and another relay has taken the shard")

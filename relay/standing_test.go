@@ -126,7 +126,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestOutageIsNoStorm: during an outage a lane does not try its whole read-ahead, and it continues
+// TestOutageIsNoStorm: during an outage a worker does not try its whole read-ahead, and it continues
 // within 5 s of the recovery.
 func TestOutageIsNoStorm(t *testing.T) {
 	for _, batch := range []int{1, 10, 500} {

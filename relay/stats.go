@@ -23,13 +23,13 @@ type Stats struct {
 	Resets   int64 // resets of the store, which made everything void that was not settled
 
 	Blocked  int // keys with deferred messages, in the owned shards
-	Lanes    int // shards owned
+	Shards   int // shards owned
 	Quota    int // the relay's fair share of shards
 	Members  int // relays that serve the feed
-	Failing  int // of Lanes, those whose last call confirmed nothing
-	Buffered int // messages read that are not in the confirmed prefix, in all lanes
+	Failing  int // of Shards, those whose last call confirmed nothing
+	Buffered int // messages read that are not in the confirmed prefix, in all shards
 	Bytes    int // their approximate size in memory
-	Held     int // names held because they accept nothing, in all lanes
+	Held     int // names held because they accept nothing, in all shards
 
 	// Paused is the reason that the relay needs an operator before it can work, such as the text of
 	// [feeds.ErrForeign]. It is empty otherwise.

@@ -201,9 +201,9 @@ func (c *suspectStore) play(t *testing.T) (r *running, sent []string) {
 	return r, sent
 }
 
-// TestDeadlyMessage: after relays have died, messages are sent one by one. A message that was
+// TestSuspectMessage: after relays have died, messages are sent one by one. A message that was
 // started twice and never finished is deferred unsent, and the others arrive.
-func TestDeadlyMessage(t *testing.T) {
+func TestSuspectMessage(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		for before := range 4 {
 			c := newSuspectStore(5)
@@ -260,9 +260,9 @@ func (c slowSuspectStore) Suspect(ctx context.Context, start feeds.Start) (int, 
 	return 1, err
 }
 
-// TestDeadlyFarBehind: a failing message keeps the position where it is, so the message that
+// TestSuspectFarBehind: a failing message keeps the position where it is, so the message that
 // crashes relays may be as far behind it as the relay reads ahead.
-func TestDeadlyFarBehind(t *testing.T) {
+func TestSuspectFarBehind(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		const far = 55
 		c := newSuspectStore(far + 1)
@@ -314,9 +314,9 @@ func TestSuspectInOutage(t *testing.T) {
 	}
 }
 
-// TestDeadlyAside: after a relay has died, deferred messages are sent one by one. One that was
+// TestSuspectDeferred: after a relay has died, deferred messages are sent one by one. One that was
 // started twice and never finished becomes a dead letter unsent, and the others arrive.
-func TestDeadlyAside(t *testing.T) {
+func TestSuspectDeferred(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		for before := range 4 {
 			c := newSuspectDeferred(5)
@@ -358,9 +358,9 @@ func TestSuspectsGoTogetherAgain(t *testing.T) {
 	})
 }
 
-// TestSuspectAsideInOutage: attempts that finish are not counted as crashes, and a message that the
+// TestSuspectDeferredInOutage: attempts that finish are not counted as crashes, and a message that the
 // destination rejects does not delay others, although each is sent alone.
-func TestSuspectAsideInOutage(t *testing.T) {
+func TestSuspectDeferredInOutage(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		c := newSuspectDeferred(5)
 		var up, all atomic.Bool
@@ -392,10 +392,10 @@ func TestSuspectAsideInOutage(t *testing.T) {
 	})
 }
 
-// TestDeadlyBehindAnother: a message that crashes relays waits behind one that is rejected, while
+// TestSuspectBehindAnother: a message that crashes relays waits behind one that is rejected, while
 // others of its shard make progress. It crashes a few relays and becomes a dead letter; the rest
 // arrives. If an operator retries it, it is sent.
-func TestDeadlyBehindAnother(t *testing.T) {
+func TestSuspectBehindAnother(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
 		mood := refusing(postrider.Permanent(errOdd), "k1/0")
@@ -442,7 +442,7 @@ func TestDeadlyBehindAnother(t *testing.T) {
 
 // TestLoneFailure: a message that fails without a class is not counted as the cause while no other
 // message is sent. As soon as another one succeeds, it is deferred, and ends as a dead letter. The
-// lane does not count as failing when nothing is left.
+// worker does not count as failing when nothing is left.
 func TestLoneFailure(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
@@ -456,7 +456,7 @@ func TestLoneFailure(t *testing.T) {
 		w.commit("k1")
 		time.Sleep(time.Hour)
 		if got := r.Stats(); got.Dead != 1 || got.Failing != 0 || got.Published != 1 {
-			t.Errorf("stats %+v, want a dead letter, and no failing lane", got)
+			t.Errorf("stats %+v, want a dead letter, and no failing shard", got)
 		}
 		r.stop()
 		checkDeferred(w, map[feeds.Status]int{feeds.StatusDead: 1})
@@ -514,9 +514,9 @@ func (f deferFaultsFeed) Conclude(ctx context.Context, done []feeds.Conclusion) 
 	return f.Feed.Conclude(ctx, done)
 }
 
-// TestCannotSetAside: while the store cannot defer messages, their keys wait and others continue.
+// TestCannotDefer: while the store cannot defer messages, their keys wait and others continue.
 // Nothing is lost, and order is kept.
-func TestCannotSetAside(t *testing.T) {
+func TestCannotDefer(t *testing.T) {
 	bothModes(t, func(t *testing.T, keepsOrder bool) {
 		w := newWorld(t, 1)
 		mood := refusing(postrider.Permanent(errOdd), "k1/2", "k3/0")

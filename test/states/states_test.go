@@ -149,7 +149,7 @@ var statements = map[string]func(s *scene, args []string) (got, want string, err
 	"lanes": func(s *scene, args []string) (string, string, error) {
 		n := 0
 		for _, r := range s.relays {
-			n += r.Stats().Lanes
+			n += r.Stats().Shards
 		}
 		return strconv.Itoa(n), args[0], nil
 	},

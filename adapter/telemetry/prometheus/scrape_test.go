@@ -135,7 +135,7 @@ func fullVitals() *admin.Vitals {
 func relayStats() relay.Stats {
 	return relay.Stats{
 		Published: 1, Failed: 2, Refused: 3, Retried: 4, Deferred: 5, Dead: 6, Reads: 7, Settles: 8, Balances: 9, Fenced: 10,
-		Resets: 11, Blocked: 12, Lanes: 13, Quota: 14, Members: 15, Failing: 16, Buffered: 17, Paused: "restored",
+		Resets: 11, Blocked: 12, Shards: 13, Quota: 14, Members: 15, Failing: 16, Buffered: 17, Paused: "restored",
 	}
 }
 

@@ -35,7 +35,7 @@ func addRelayStats(to *relay.Stats, s relay.Stats, live bool) {
 		return
 	}
 	to.Blocked += s.Blocked
-	to.Lanes += s.Lanes
+	to.Shards += s.Shards
 	to.Quota += s.Quota
 	to.Members = max(to.Members, s.Members) // each relay sees all members
 	to.Failing += s.Failing
@@ -50,7 +50,7 @@ func sendRelay(to chan<- client.Metric, key feedKey, s *relay.Stats) {
 	}{
 		{publishedMessages, s.Published}, {refusedMessages, s.Refused}, {retriedMessages, s.Retried},
 		{deferredMessages, s.Deferred}, {deadMessages, s.Dead}, {leasesLost, s.Fenced}, {storeResets, s.Resets},
-		{lanesFailing, int64(s.Failing)}, {relayBlocked, int64(s.Blocked)}, {lanesHeld, int64(s.Lanes)},
+		{lanesFailing, int64(s.Failing)}, {relayBlocked, int64(s.Blocked)}, {lanesHeld, int64(s.Shards)},
 		{lanesQuota, int64(s.Quota)}, {relayMembers, int64(s.Members)}, {bufferedMessages, int64(s.Buffered)},
 	} {
 		f.send(to, float64(f.value), key.database, key.feed)

@@ -18,7 +18,7 @@ import (
 func TestRelaysAddUp(t *testing.T) {
 	const published, held = `postrider_published_messages_total{database="main",feed="orders"}`, `postrider_lanes_held{database="main",feed="orders"}`
 	m := newMetrics(t, prometheus.Config{})
-	one, two := relay.Stats{Published: 100, Lanes: 3, Members: 2}, relay.Stats{Published: 10, Lanes: 4, Members: 2}
+	one, two := relay.Stats{Published: 100, Shards: 3, Members: 2}, relay.Stats{Published: 10, Shards: 4, Members: 2}
 	removeOne := m.AddRelay("main", "orders", func() relay.Stats { return one })
 	removeTwo := m.AddRelay("main", "orders", func() relay.Stats { return two })
 	got := scrape(t, m)

@@ -99,15 +99,15 @@ type Call struct {
 	Attempts []int
 	Deadline time.Time
 	// Alone means that the message may crash the process: no other such call may be running. Start,
-	// if not nil, must be recorded in the store first. If the answer is [Deadly], the message must
+	// if not nil, must be recorded in the store first. If the answer is [TooManyStarts], the message must
 	// not be sent.
 	Alone bool
 	Start *feeds.Start
 }
 
-// Deadly reports whether a message must not be sent, given the number of times that sending it was
+// TooManyStarts reports whether a message must not be sent, given the number of times that sending it was
 // started, this time included.
-func Deadly(started int) bool { return started-1 >= maxStarts }
+func TooManyStarts(started int) bool { return started-1 >= maxStarts }
 
 // Answer is the result of a call.
 type Answer struct {

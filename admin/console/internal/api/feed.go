@@ -207,6 +207,6 @@ func relaysOf(l *live.Look, f *admin.FeedStanding) []Relay {
 func statsOf(s *relay.Stats) *RelayStats {
 	return &RelayStats{
 		s.Published, s.Failed, s.Refused, s.Retried, s.Deferred, s.Dead, s.Reads, s.Settles, s.Balances, s.Fenced, s.Resets, s.Blocked,
-		s.Lanes, s.Quota, s.Members, s.Buffered, s.Failing, s.Paused,
+		s.Shards, s.Quota, s.Members, s.Buffered, s.Failing, s.Paused,
 	}
 }

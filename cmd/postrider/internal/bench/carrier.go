@@ -53,11 +53,11 @@ func (c *carrier) ready(ctx context.Context, shards int) error {
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for c.relay.Stats().Lanes < shards {
+	for c.relay.Stats().Shards < shards {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("bench: the relay owns %d of %d shards: %w", c.relay.Stats().Lanes, shards, ctx.Err())
+			return fmt.Errorf("bench: the relay owns %d of %d shards: %w", c.relay.Stats().Shards, shards, ctx.Err())
 		}
 	}
 	return nil

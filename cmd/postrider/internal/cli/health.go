@@ -111,7 +111,7 @@ func (h *health) ready() (found []feedHealth, all bool) {
 
 func (h *health) look(feed *servedFeed) feedHealth {
 	s := feed.relay.Stats()
-	f := feedHealth{Feed: feed.cfg.Feed, Shards: s.Lanes, Quota: s.Quota, Members: s.Members, Buffered: s.Buffered,
+	f := feedHealth{Feed: feed.cfg.Feed, Shards: s.Shards, Quota: s.Quota, Members: s.Members, Buffered: s.Buffered,
 		Paused: h.scrub(s.Paused), WaitsFor: []string{}}
 	wait := func(is bool, what string) {
 		if is {
@@ -121,7 +121,7 @@ func (h *health) look(feed *servedFeed) feedHealth {
 	// While an operator has paused the feed, its quota is 0, and the relay is healthy.
 	wait(s.Paused != "" && (s.Members == 0 || s.Quota > 0), "an operator")
 	wait(feed.pool.answers.silent(max(answerWithin, 3*feed.cfg.BalanceInterval)), "its database")
-	wait(s.Members == 0 || s.Lanes < s.Quota, "its share of shards")
+	wait(s.Members == 0 || s.Shards < s.Quota, "its share of shards")
 	failed, last := feed.pool.answers.last()
 	for _, d := range feed.to {
 		wait(d.answers.silent(0), "destination "+d.name)
