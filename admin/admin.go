@@ -107,8 +107,8 @@ const MaxExcluded = 1000
 var (
 	// ErrPassed means that the feed has passed the message. It matches [ErrRefused].
 	ErrPassed error = &RefusedError{"the feed has passed the message: it was sent, or removed", "there is nothing left to decide"}
-	// ErrSetAside means that the feed has deferred the message itself. It matches [ErrRefused].
-	ErrSetAside error = &RefusedError{"the feed has deferred the message", "decide about it there"}
+	// ErrDeferred means that the feed has deferred the message itself. It matches [ErrRefused].
+	ErrDeferred error = &RefusedError{"the feed has deferred the message", "decide about it there"}
 	// ErrTooManyExcluded means that [MaxExcluded] messages wait to be passed over. It matches
 	// [ErrRefused].
 	ErrTooManyExcluded error = &RefusedError{"1,000 messages of the feed wait to be passed over", "let its relays come to them first"}
@@ -162,7 +162,7 @@ type Sharder interface {
 	// feed's relays carry out the change. Call ChangeShards again until it returns true; if there
 	// is no relay, each call takes the next step itself. Messages stay in order, and the change
 	// causes no duplicates. It returns a [*RefusedError] while another change is in progress, or
-	// while a tenant has a lane of its own.
+	// while a tenant has a slice of its own.
 	ChangeShards(ctx context.Context, by By, feed string, shards int) (done bool, err error)
 }
 

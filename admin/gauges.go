@@ -10,8 +10,8 @@ import (
 type Gauges interface {
 	// Gauges returns the state of all feeds and consumers.
 	Gauges(ctx context.Context) (*Standing, error)
-	// Vitals reports the health of the database. Expensive: call it at most every 30 s.
-	Vitals(ctx context.Context) (*Vitals, error)
+	// Health reports the health of the database. Expensive: call it at most every 30 s.
+	Health(ctx context.Context) (*Health, error)
 }
 
 // Standing is the state of all feeds and consumers of a store at one moment.
@@ -26,15 +26,15 @@ type Standing struct {
 
 // FeedStanding is the state of one feed.
 type FeedStanding struct {
-	Name    string     `json:"name"`
-	Paused  bool       `json:"paused"`
-	Members []Member   `json:"members"` // relays, sorted by name
-	Lanes   []Lane     `json:"lanes"`   // sorted by shard
-	Pending Estimate   `json:"pending"` // messages not delivered, without the deferred ones
-	Oldest  time.Time  `json:"oldest,omitzero"`
-	Aside   AsideCount `json:"aside"`
-	Settled time.Time  `json:"settled,omitzero"` // when a relay last recorded progress
-	Canary  time.Time  `json:"canary,omitzero"`  // as in [Feed]
+	Name     string        `json:"name"`
+	Paused   bool          `json:"paused"`
+	Members  []Member      `json:"members"` // relays, sorted by name
+	Shards   []Shard       `json:"shards"`  // sorted by shard
+	Pending  Estimate      `json:"pending"` // messages not delivered, without the deferred ones
+	Oldest   time.Time     `json:"oldest,omitzero"`
+	Deferred DeferredCount `json:"deferred"`
+	Settled  time.Time     `json:"settled,omitzero"` // when a relay last recorded progress
+	Canary   time.Time     `json:"canary,omitzero"`  // as in [Feed]
 }
 
 // Estimate is a number that is exact up to a limit and an estimate beyond it.
@@ -43,9 +43,9 @@ type Estimate struct {
 	Exact bool  `json:"exact"`
 }
 
-// AsideCount is the number of deferred messages by status. Each number stops at 10,000; then Exact
+// DeferredCount is the number of deferred messages by status. Each number stops at 10,000; then Exact
 // is false.
-type AsideCount struct {
+type DeferredCount struct {
 	Scheduled int  `json:"scheduled"`
 	Retry     int  `json:"retry"`
 	Held      int  `json:"held"`
@@ -66,12 +66,12 @@ type Member struct {
 	Shards []int     `json:"shards"`
 }
 
-// Lane is a shard of a feed, or the part of a shard that belongs to one tenant and is read
+// Shard is a shard of a feed, or the part of a shard that belongs to one tenant and is read
 // separately.
-type Lane struct {
+type Shard struct {
 	Shard   int       `json:"shard"`
-	Tenant  string    `json:"tenant,omitempty"` // tenant of the lane, if it is a part of shard Base
-	Base    int       `json:"base"`             // shard of the lane, or the shard that it is a part of
+	Tenant  string    `json:"tenant,omitempty"` // the tenant, if it is a part of shard Base
+	Base    int       `json:"base"`             // the same as Shard, or the shard that it is a part of
 	Holder  string    `json:"holder,omitempty"` // name of the relay that owns it
 	Until   time.Time `json:"until,omitzero"`   // end of the lease
 	At      time.Time `json:"at"`               // when it was last settled or its lease renewed
@@ -83,10 +83,10 @@ type Lane struct {
 
 // ConsumerStanding is the state of a consumer.
 type ConsumerStanding struct {
-	Name    string     `json:"name"`
-	Created time.Time  `json:"created"`
-	Last    time.Time  `json:"last,omitzero"` // when it last recorded a message
-	Aside   AsideCount `json:"aside"`
+	Name     string        `json:"name"`
+	Created  time.Time     `json:"created"`
+	Last     time.Time     `json:"last,omitzero"` // when it last recorded a message
+	Deferred DeferredCount `json:"deferred"`
 	// Heard is the last heartbeat of a process that works for the consumer, and Process is its
 	// name. Both are zero if there was never a heartbeat; then Gone and Silence report nothing.
 	Heard   time.Time `json:"heard,omitzero"`
@@ -117,8 +117,8 @@ func (c *ConsumerStanding) Gone(now time.Time) time.Duration {
 	return 0
 }
 
-// Vitals reports the health of a database.
-type Vitals struct {
+// Health reports the health of a database.
+type Health struct {
 	At       time.Time   `json:"at"`
 	Server   string      `json:"server"`   // such as "PostgreSQL 18.1"
 	Schema   string      `json:"schema"`   // schema that contains the log

@@ -36,7 +36,7 @@ func TestRetries(t *testing.T) {
 		bad := message("k", "bad")
 		h.receive(bad)
 		h.receive(message("k", "behind"))
-		h.receive(message("other", "aside"))
+		h.receive(message("other", "apart"))
 		h.receive(bad)
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -48,7 +48,7 @@ func TestRetries(t *testing.T) {
 		if d := h.deadLetters()[0]; d.Attempts != 4 || d.LastError != errHandler.Error() {
 			t.Errorf("%+v", d)
 		}
-		h.wantEffects("aside")
+		h.wantEffects("apart")
 		h.wantStats(inbox.Stats{Handled: 1, Repeated: 1, Waiting: 1, Failed: 3, Dead: 1})
 
 		fixed = true
@@ -58,9 +58,9 @@ func TestRetries(t *testing.T) {
 		time.Sleep(3 * time.Second) // the next poll
 		synctest.Wait()
 		h.wantDeadLetters()
-		h.wantEffects("aside", "bad", "behind")
+		h.wantEffects("apart", "bad", "behind")
 		h.receive(message("k", "next"))
-		h.wantEffects("aside", "bad", "behind", "next")
+		h.wantEffects("apart", "bad", "behind", "next")
 		stop()
 	})
 }

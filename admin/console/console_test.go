@@ -81,7 +81,7 @@ func TestPages(t *testing.T) {
 type broken struct{ err error }
 
 func (b broken) Gauges(context.Context) (*admin.Standing, error) { return nil, b.err }
-func (b broken) Vitals(context.Context) (*admin.Vitals, error)   { return nil, b.err }
+func (b broken) Health(context.Context) (*admin.Health, error)   { return nil, b.err }
 
 // TestUnreachable says that a database does not answer, and no secret of its address.
 func TestUnreachable(t *testing.T) {
@@ -100,7 +100,7 @@ func TestUnreachable(t *testing.T) {
 	if o.Healthy || len(o.Problems) != 1 || o.Problems[0].Kind != "unreachable" {
 		t.Errorf("%+v", o)
 	}
-	var all []api.Vitals
+	var all []api.DatabaseHealth
 	s.wants(auth.Viewer, "GET", "/databases", nil, &all)
 	if len(all) != 3 || all[0].Error != "" || !strings.HasPrefix(all[1].Error, "unreachable") {
 		t.Errorf("%+v", all)

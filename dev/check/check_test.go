@@ -152,7 +152,7 @@ func TestAffected(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"saga/saga.go":                         "saga test/docs",
-		"relay/lane.go":                        "cmd/postrider cmd/postrider/internal/cli relay test/built test/console test/docs",
+		"relay/worker.go":                      "cmd/postrider cmd/postrider/internal/cli relay test/built test/console test/docs",
 		"store/storetest/admin.go":             "store/postgres store/storetest test/docs",
 		"store/postgres/sql/schema/001.sql":    "store/postgres test/docs",
 		"message.go":                           ". cmd/postrider cmd/postrider/internal/cli relay store/postgres store/storetest test/built test/console test/docs",

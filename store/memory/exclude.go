@@ -34,7 +34,7 @@ func (s *DB) Exclude(ctx context.Context, by admin.By, act admin.Act, feed strin
 		_, known := l.excluded[e.seq]
 		switch {
 		case l.deferred.get(e.seq) != nil:
-			return admin.ErrSetAside
+			return admin.ErrDeferred
 		case known:
 			return nil
 		case position < l.leases[shard].settled:

@@ -23,15 +23,15 @@ func (s *DB) Gauges(ctx context.Context) (*admin.Standing, error) {
 			l := s.ledgers[name]
 			l.alive(now)
 			f := admin.FeedStanding{
-				Name: name, Paused: l.paused, Settled: l.settled, Aside: l.deferred.count(), Pending: admin.Estimate{Exact: true},
-				Members: l.listMembers(), Lanes: []admin.Lane{},
+				Name: name, Paused: l.paused, Settled: l.settled, Deferred: l.deferred.count(), Pending: admin.Estimate{Exact: true},
+				Members: l.listMembers(), Shards: []admin.Shard{},
 			}
 			for i := range s.shards {
-				lane := s.lane(l, i, now)
-				f.Lanes = append(f.Lanes, lane)
-				f.Pending.N += lane.Pending.N
-				if !lane.Oldest.IsZero() {
-					f.Oldest = earlier(f.Oldest, lane.Oldest)
+				shard := s.shard(l, i, now)
+				f.Shards = append(f.Shards, shard)
+				f.Pending.N += shard.Pending.N
+				if !shard.Oldest.IsZero() {
+					f.Oldest = earlier(f.Oldest, shard.Oldest)
 				}
 			}
 			g.Feeds = append(g.Feeds, f)
@@ -39,7 +39,7 @@ func (s *DB) Gauges(ctx context.Context) (*admin.Standing, error) {
 		for _, name := range slices.Sorted(maps.Keys(s.inboxes)) {
 			r := s.inboxes[name]
 			g.Consumers = append(g.Consumers, admin.ConsumerStanding{
-				Name: name, Created: r.created, Last: r.last, Aside: r.deferred.count(), Heard: r.heard, Process: r.process,
+				Name: name, Created: r.created, Last: r.last, Deferred: r.deferred.count(), Heard: r.heard, Process: r.process,
 			})
 		}
 		return nil
@@ -50,26 +50,26 @@ func (s *DB) Gauges(ctx context.Context) (*admin.Standing, error) {
 	return g, nil
 }
 
-// lane returns the state of a shard of a feed. The caller holds the lock.
-func (s *DB) lane(l *ledger, shard int, now time.Time) admin.Lane {
+// shard returns the state of a shard of a feed. The caller holds the lock.
+func (s *DB) shard(l *ledger, shard int, now time.Time) admin.Shard {
 	lease, sh := &l.leases[shard], &s.shards[shard]
-	lane := admin.Lane{
+	out := admin.Shard{
 		Shard: shard, Base: shard, At: l.created, Crashes: lease.crashes,
 		Pending: admin.Estimate{N: int64(sh.end() - lease.settled), Exact: true},
 	}
 	if !lease.at.IsZero() {
-		lane.At = lease.at
+		out.At = lease.at
 	}
 	if lease.owner != nil && now.Before(lease.until) {
-		lane.Holder, lane.Until = lease.owner.shown, lease.until
+		out.Holder, out.Until = lease.owner.shown, lease.until
 	}
 	if lease.settled > sh.base {
-		lane.Last = sh.at(lease.settled - 1).seq
+		out.Last = sh.at(lease.settled - 1).seq
 	}
 	for position := lease.settled; position < sh.end(); position++ { // in the order of commits
-		lane.Oldest = earlier(lane.Oldest, sh.at(position).at)
+		out.Oldest = earlier(out.Oldest, sh.at(position).at)
 	}
-	return lane
+	return out
 }
 
 // listMembers returns the members, sorted by name.
@@ -88,8 +88,8 @@ func (l *ledger) listMembers() []admin.Member {
 	return members
 }
 
-func (a deferredList) count() admin.AsideCount {
-	c := admin.AsideCount{Exact: true}
+func (a deferredList) count() admin.DeferredCount {
+	c := admin.DeferredCount{Exact: true}
 	keys := make(map[string]bool)
 	for _, d := range a {
 		switch d.Status {
@@ -115,9 +115,9 @@ func (a deferredList) count() admin.AsideCount {
 	return c
 }
 
-// Vitals implements [admin.Gauges]. Without a database there is little to report.
-func (s *DB) Vitals(ctx context.Context) (*admin.Vitals, error) {
-	v := &admin.Vitals{Server: "memory", Tables: []admin.TableSize{}, Slots: []admin.Slot{}}
+// Health implements [admin.Gauges]. Without a database there is little to report.
+func (s *DB) Health(ctx context.Context) (*admin.Health, error) {
+	v := &admin.Health{Server: "memory", Tables: []admin.TableSize{}, Slots: []admin.Slot{}}
 	err := s.locked(ctx, func(now time.Time) error {
 		v.At, v.DedupKeys = now, int64(len(s.keys))
 		return nil

@@ -38,8 +38,8 @@ func (d *Admin) Exclude(ctx context.Context, by admin.By, act admin.Act, feed st
 	switch value(refused) {
 	case "":
 		return nil
-	case "aside":
-		return admin.ErrSetAside
+	case "deferred":
+		return admin.ErrDeferred
 	case "passed":
 		return admin.ErrPassed
 	case "many":

@@ -41,8 +41,8 @@ func (d *Admin) Gauges(ctx context.Context) (*admin.Standing, error) {
 	return s, nil
 }
 
-// gaugeFeeds adds the feeds, with their members and lanes.
-func (d *Admin) gaugeFeeds(ctx context.Context, tx pgx.Tx, s *admin.Standing, deferred map[string]admin.AsideCount) error {
+// gaugeFeeds adds the feeds, with their members and shards.
+func (d *Admin) gaugeFeeds(ctx context.Context, tx pgx.Tx, s *admin.Standing, deferred map[string]admin.DeferredCount) error {
 	rows, err := tx.Query(ctx, d.cfg.in("SELECT f.name, f.paused, @schema@.canary_of(f.name) FROM @schema@.feeds f ORDER BY f.name"),
 		pgx.QueryExecModeExec)
 	if err != nil {
@@ -55,8 +55,8 @@ func (d *Admin) gaugeFeeds(ctx context.Context, tx pgx.Tx, s *admin.Standing, de
 	if _, err := pgx.ForEachRow(rows, []any{&name, &paused, &canary}, func() error {
 		places[name] = len(s.Feeds)
 		s.Feeds = append(s.Feeds, admin.FeedStanding{
-			Name: name, Paused: paused, Canary: value(canary).UTC(), Aside: deferred[name], Pending: admin.Estimate{Exact: true},
-			Members: []admin.Member{}, Lanes: []admin.Lane{},
+			Name: name, Paused: paused, Canary: value(canary).UTC(), Deferred: deferred[name], Pending: admin.Estimate{Exact: true},
+			Members: []admin.Member{}, Shards: []admin.Shard{},
 		})
 		return nil
 	}); err != nil {
@@ -72,24 +72,24 @@ func (d *Admin) gaugeFeeds(ctx context.Context, tx pgx.Tx, s *admin.Standing, de
 		}
 	}
 	rows, err = tx.Query(ctx, d.cfg.in(`SELECT feed, shard, base, coalesce(tenant, ''), coalesce(member::text, ''), until, at, settled, place,
-		crashes, pending, exact, oldest FROM @schema@.gauge_lanes() ORDER BY feed, shard`), pgx.QueryExecModeExec)
+		crashes, pending, exact, oldest FROM @schema@.gauge_shards() ORDER BY feed, shard`), pgx.QueryExecModeExec)
 	if err != nil {
 		return err
 	}
-	var l admin.Lane
+	var l admin.Shard
 	var feed, member string
 	var settled, oldest *time.Time
 	_, err = pgx.ForEachRow(rows, []any{&feed, &l.Shard, &l.Base, &l.Tenant, &member, &l.Until, &l.At, &settled, &l.Last,
 		&l.Crashes, &l.Pending.N, &l.Pending.Exact, &oldest}, func() error {
 		if i, ok := places[feed]; ok {
-			addLane(&s.Feeds[i], l, member, value(settled).UTC(), value(oldest).UTC())
+			addShard(&s.Feeds[i], l, member, value(settled).UTC(), value(oldest).UTC())
 		}
 		return nil
 	})
 	return err
 }
 
-func addLane(f *admin.FeedStanding, l admin.Lane, member string, settled, oldest time.Time) {
+func addShard(f *admin.FeedStanding, l admin.Shard, member string, settled, oldest time.Time) {
 	l.At, l.Until, l.Oldest, l.Holder = l.At.UTC(), l.Until.UTC(), oldest, ""
 	if member == "" {
 		l.Until = time.Time{}
@@ -100,7 +100,7 @@ func addLane(f *admin.FeedStanding, l admin.Lane, member string, settled, oldest
 			m.Shards = append(m.Shards, l.Shard)
 		}
 	}
-	f.Lanes = append(f.Lanes, l)
+	f.Shards = append(f.Shards, l)
 	f.Pending.N += l.Pending.N
 	f.Pending.Exact = f.Pending.Exact && l.Pending.Exact
 	if !oldest.IsZero() && (f.Oldest.IsZero() || oldest.Before(f.Oldest)) {
@@ -137,7 +137,7 @@ func (d *Admin) gaugeMembers(ctx context.Context, tx pgx.Tx) ([]memberOf, error)
 
 // gaugeConsumers adds the consumers. It reads only the newest IDs of each, which are those recorded
 // last, or nearly so.
-func (d *Admin) gaugeConsumers(ctx context.Context, tx pgx.Tx, s *admin.Standing, deferred map[string]admin.AsideCount) error {
+func (d *Admin) gaugeConsumers(ctx context.Context, tx pgx.Tx, s *admin.Standing, deferred map[string]admin.DeferredCount) error {
 	rows, err := tx.Query(ctx, d.cfg.in(`SELECT c.name, c.created_at,
 		  (SELECT max(i.at) FROM (SELECT i.at FROM @schema@.inbox i WHERE i.consumer = c.n ORDER BY i.id DESC LIMIT 10) i),
 		  h.at, h.process
@@ -149,7 +149,7 @@ func (d *Admin) gaugeConsumers(ctx context.Context, tx pgx.Tx, s *admin.Standing
 	var last, heard *time.Time
 	var process *string
 	_, err = pgx.ForEachRow(rows, []any{&c.Name, &c.Created, &last, &heard, &process}, func() error {
-		c.Created, c.Last, c.Aside = c.Created.UTC(), value(last).UTC(), deferred[inbox.Feed(c.Name)]
+		c.Created, c.Last, c.Deferred = c.Created.UTC(), value(last).UTC(), deferred[inbox.Feed(c.Name)]
 		c.Heard, c.Process = value(heard).UTC(), value(process)
 		s.Consumers = append(s.Consumers, c)
 		return nil
@@ -158,15 +158,15 @@ func (d *Admin) gaugeConsumers(ctx context.Context, tx pgx.Tx, s *admin.Standing
 }
 
 // gaugeDeferred returns the counts of deferred messages, by feed.
-func (d *Admin) gaugeDeferred(ctx context.Context, tx pgx.Tx) (map[string]admin.AsideCount, error) {
+func (d *Admin) gaugeDeferred(ctx context.Context, tx pgx.Tx) (map[string]admin.DeferredCount, error) {
 	rows, err := tx.Query(ctx, d.cfg.in(`SELECT feed, scheduled, retry, held, waiting, dead, parked, blocking, blocked
-		FROM @schema@.gauge_aside($1)`), pgx.QueryExecModeExec, countDeferred+1)
+		FROM @schema@.gauge_deferred($1)`), pgx.QueryExecModeExec, countDeferred+1)
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[string]admin.AsideCount)
+	all := make(map[string]admin.DeferredCount)
 	var feed string
-	var c admin.AsideCount
+	var c admin.DeferredCount
 	var blocking int
 	_, err = pgx.ForEachRow(rows, []any{&feed, &c.Scheduled, &c.Retry, &c.Held, &c.Waiting, &c.Dead, &c.Parked, &blocking, &c.Blocked}, func() error {
 		c.Exact = blocking <= countDeferred

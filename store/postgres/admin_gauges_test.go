@@ -47,7 +47,7 @@ func TestGaugesOfANewFeed(t *testing.T) {
 	})
 }
 
-// TestGaugesOfSlices verifies that slices are lanes of their own, and that canaries do not count.
+// TestGaugesOfSlices verifies that slices are shards of their own, and that canaries do not count.
 func TestGaugesOfSlices(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
@@ -69,14 +69,14 @@ func TestGaugesOfSlices(t *testing.T) {
 			t.Errorf("20 messages and 2 canaries count as %d", n)
 		}
 		f := s.Feeds[0]
-		want := []admin.Lane{{Shard: 0, Base: 0}, {Shard: 1, Base: 1}, {Shard: 2, Base: 1, Tenant: "loud"}}
+		want := []admin.Shard{{Shard: 0, Base: 0}, {Shard: 1, Base: 1}, {Shard: 2, Base: 1, Tenant: "loud"}}
 		pending := []int64{0, 10, 10}
-		if len(f.Lanes) != 3 || f.Pending.N != 20 || f.Canary.IsZero() {
+		if len(f.Shards) != 3 || f.Pending.N != 20 || f.Canary.IsZero() {
 			t.Fatalf("got %+v", f)
 		}
-		for i, l := range f.Lanes {
+		for i, l := range f.Shards {
 			if l.Shard != want[i].Shard || l.Base != want[i].Base || l.Tenant != want[i].Tenant || l.Pending.N != pending[i] || !l.Pending.Exact {
-				t.Errorf("lane %d is %+v", i, l)
+				t.Errorf("shard %d is %+v", i, l)
 			}
 		}
 		h.exec(restored)
@@ -86,8 +86,8 @@ func TestGaugesOfSlices(t *testing.T) {
 	})
 }
 
-// TestVitals checks the figures that are certain.
-func TestVitals(t *testing.T) {
+// TestHealth checks the figures that are certain.
+func TestHealth(t *testing.T) {
 	t.Parallel()
 	pgtest.Newest(t, func(t *testing.T, dsn string) {
 		h := newHouse(t, dsn, postgres.Layout{Slots: 5, Period: 90 * time.Minute})
@@ -100,7 +100,7 @@ func TestVitals(t *testing.T) {
 		if _, err := open.Exec(t.Context(), "SELECT pg_current_xact_id()"); err != nil {
 			t.Fatal(err)
 		}
-		v, err := h.db.Admin().Vitals(t.Context())
+		v, err := h.db.Admin().Health(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func TestAdminAtLength(t *testing.T) {
 			do   func() (any, error)
 		}{
 			{"Gauges", func() (any, error) { s, err := d.Gauges(t.Context()); return s.Feeds[0].Pending, err }},
-			{"Vitals", func() (any, error) { v, err := d.Vitals(t.Context()); return v.Size, err }},
+			{"Health", func() (any, error) { v, err := d.Health(t.Context()); return v.Size, err }},
 			{"Messages", page(admin.Filter{})},
 			{"Messages of a type that is rare", page(admin.Filter{Type: "t-rare"})},
 			{"Messages of a topic that is rare", page(admin.Filter{Topic: "rare"})},

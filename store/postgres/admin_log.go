@@ -78,7 +78,7 @@ func (d *Admin) logged(ctx context.Context, tx pgx.Tx, feed string, filter admin
 		parts = "(SELECT) s"
 		const status = "coalesce(a.status, CASE WHEN @schema@.settled(d.xid, d.seq, c.s1, c.s2, c.last) THEN 'published' ELSE 'pending' END)"
 		one = columns + `c.base AS shard, ` + status + ` AS now FROM @schema@.messages d
-			JOIN lanes c ON c.base = @schema@.shard_of(d.key, d.aggregate_type, d.aggregate_id, d.id, c.shards) AND @schema@.covers(c.tenant, c.others, d.tenant_id)
+			JOIN cursors c ON c.base = @schema@.shard_of(d.key, d.aggregate_type, d.aggregate_id, d.id, c.shards) AND @schema@.covers(c.tenant, c.others, d.tenant_id)
 			LEFT JOIN @schema@.deferred a ON a.feed = c.feed AND a.seq = d.seq` + w.String()
 		if len(statuses) > 0 {
 			one += " AND " + status + " = ANY (" + w.arg(statuses) + ")"
@@ -86,7 +86,7 @@ func (d *Admin) logged(ctx context.Context, tx pgx.Tx, feed string, filter admin
 		one += " ORDER BY d.seq DESC"
 	}
 	most := w.arg(limit)
-	sql := `WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed = ` + name + `)
+	sql := `WITH cursors AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed = ` + name + `)
 		SELECT d.seq, d.shard, d.created_at, d.id, d.type, d.aggregate_type, d.aggregate_id, d.key, d.topic, d.routing_key, d.tenant_id,
 		  d.content_type, d.schema_version, d.schema_id, d.dedup_key, d.correlation_id, d.causation_id, coalesce(d.occurred_at, d.created_at),
 		  d.deliver_after, coalesce(d.priority, 0), d.headers, ` + payload + `, octet_length(d.payload), d.now, coalesce(d.attempts, 0),

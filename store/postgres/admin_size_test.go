@@ -76,10 +76,10 @@ func TestAdminCost(t *testing.T) {
 					}
 					return err
 				},
-				"vitals": func(d *postgres.Admin) error {
-					v, err := d.Vitals(t.Context())
+				"health": func(d *postgres.Admin) error {
+					v, err := d.Health(t.Context())
 					if err == nil && (v.Capacity.Used < 3 || v.Tables[0].Name != "messages") {
-						t.Errorf("the vitals are %+v", v)
+						t.Errorf("the health are %+v", v)
 					}
 					return err
 				},
@@ -130,7 +130,7 @@ func TestAdminCost(t *testing.T) {
 			for what, buffers := range before {
 				limit := buffers*3/2 + 200
 				switch what {
-				case "vitals": // it also looks at other objects in the database
+				case "health": // it also looks at other objects in the database
 					continue
 				case "gauges": // it reads rows, not only the index, while another transaction holds vacuum back
 					limit = 30_000
@@ -157,8 +157,8 @@ func (a *archive) checkGauges(s *admin.Standing) {
 				a.t.Errorf("feed %s: %+v pending", f.Name, f.Pending)
 			}
 		}
-		if f.Name == "f" && (f.Aside.Dead != 10_000 || f.Aside.Exact || f.Aside.Blocked == 0) {
-			a.t.Errorf("aside are %+v", f.Aside)
+		if f.Name == "f" && (f.Deferred.Dead != 10_000 || f.Deferred.Exact || f.Deferred.Blocked == 0) {
+			a.t.Errorf("deferred are %+v", f.Deferred)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func (a *archive) costs(t *testing.T, dsn string, things map[string]func(*postgr
 				sum += root.Hit + root.Read
 				root.walk(func(n plan) {
 					of := strings.HasPrefix(n.Relation, "messages_") || n.Relation == "deferred"
-					if of && n.Node == "Seq Scan" && (what != "vitals" || n.Hit+n.Read > 10) { // which ask whether a slot is empty
+					if of && n.Node == "Seq Scan" && (what != "health" || n.Hit+n.Read > 10) { // which ask whether a slot is empty
 						t.Errorf("%s: %s on %s", what, n.Node, n.Relation)
 					}
 				})

@@ -142,8 +142,8 @@ func (f *floor) saw(seq int64) { f.seen = max(f.seen, seq) }
 
 // page maps a batch of messages to positions of the cursor.
 type page struct {
-	lane  *lane
-	no    int     // numbers the pages of a lane in the order in which they were read
+	shard *ownedShard
+	no    int     // numbers the pages of a shard in the order in which they were read
 	start cursor  // inside the window, before the first message
 	seqs  []int64 // of the messages
 	end   cursor  // after the last message

@@ -123,7 +123,7 @@ func sees(snapshot string, xid uint64) bool {
 func (p *played) ask(r *readRequest) *readResult {
 	result := &readResult{snapshot: p.snapshot(), drawn: p.seq, hi: p.seq + int64(p.IntN(2)*p.IntN(32))}
 	for _, s := range r.scans {
-		got := scanned{began: s.at.last, lanes: make([]laneRows, len(s.lanes))}
+		got := scanned{began: s.at.last, shards: make([]shardRows, len(s.owned))}
 		from, to, top := s.at.from, s.at.to.snapshot, s.upto
 		if !s.at.inside() {
 			to, top, got.began = result.snapshot, result.hi, from.lo
@@ -140,7 +140,7 @@ func (p *played) ask(r *readRequest) *readResult {
 		for _, row := range p.rows {
 			j, ok := s.byBase[playedShard(row.key, r.shards)]
 			if row.seq > got.began && row.seq <= top && !sees(from.snapshot, row.xid) && sees(to, row.xid) && ok {
-				l := &got.lanes[j]
+				l := &got.shards[j]
 				l.seqs = append(l.seqs, row.seq)
 				l.messages = append(l.messages, postrider.Message{Key: fmt.Sprint(row.key), Payload: make([]byte, 1)})
 			}
@@ -160,15 +160,15 @@ func playedShard(key, shards int) int {
 	return int(h.Sum32()) % shards
 }
 
-// move simulates advance_move: lanes stop at the latest point that one of them has reached, and a
-// new number of lanes begins there.
+// move simulates advance_move: shards stop at the latest point that one of them has reached, and a
+// new number of shards begins there.
 func (p *played) move(f *feed) {
 	if f.stop == nil {
 		if p.IntN(30) > 0 {
 			return
 		}
 		var at []point
-		for _, l := range f.lanes {
+		for _, l := range f.owned {
 			at = append(at, l.read.from)
 			if l.read.inside() {
 				at[len(at)-1] = l.read.to
@@ -179,7 +179,7 @@ func (p *played) move(f *feed) {
 		})
 		f.stop = &stop{storedPoint(latest.snapshot, latest.lo, latest.starts), p.seq}
 	}
-	for _, l := range f.lanes {
+	for _, l := range f.owned {
 		if !l.hasStopped(f.stop) {
 			return
 		}
@@ -188,9 +188,9 @@ func (p *played) move(f *feed) {
 }
 
 func (f *feed) begin(shards int, at point) {
-	f.lanes, f.shards, f.stop = map[int]*lane{}, shards, nil
+	f.owned, f.shards, f.stop = map[int]*ownedShard{}, shards, nil
 	for shard := range shards {
-		f.lanes[shard] = &lane{read: cursor{from: at}, slice: slice{base: shard}}
+		f.owned[shard] = &ownedShard{read: cursor{from: at}, slice: slice{base: shard}}
 	}
 }
 
@@ -216,7 +216,7 @@ func playCursor(seed uint64) error {
 		}
 		if p.IntN(40) == 0 { // another process takes over from the ledger
 			f.floor = floor{}
-			for _, l := range f.lanes {
+			for _, l := range f.owned {
 				c := &l.read
 				c.from = storedPoint(c.from.snapshot, c.from.lo, c.from.starts)
 				if c.inside() {
@@ -234,7 +234,7 @@ func playCursor(seed uint64) error {
 		takeID, candidate := f.floor.beforeRead()
 		takeID = takeID && p.IntN(3) > 0
 		safe := f.floor.safe
-		request := newReadRequest(planScans(want, f.lanes, f.shards, f.stop), f.shards, takeID)
+		request := newReadRequest(planScans(want, f.owned, f.shards, f.stop), f.shards, takeID)
 		if len(request.scans) == 0 {
 			continue
 		}

@@ -26,9 +26,9 @@ type feed struct {
 	writing sync.Mutex // held during a write to the ledger, so that the answers are applied in order
 
 	mu         sync.Mutex // guards the fields below; never held during a statement
-	lanes      map[int]*lane
+	owned      map[int]*ownedShard
 	floor      floor
-	generation string // of the server, when the lanes were loaded; empty: not loaded yet
+	generation string // of the server, when the shards were loaded; empty: not loaded yet
 	shards     int    // of the feed
 	stop       *stop  // the position up to which shards are read, or nil for no limit
 	idle       *idle  // nil: another read may find something
@@ -42,8 +42,8 @@ type idle struct {
 	before []uint64 // transactions that may have messages up to that number
 }
 
-// lane is a shard that this member owns, or the slice of a shard that belongs to one tenant.
-type lane struct {
+// shard is a shard that this member owns, or the slice of a shard that belongs to one tenant.
+type ownedShard struct {
 	n         int64  // number of its newest ledger row, which this member wrote
 	read      cursor // everything up to here has been handed out
 	settled   cursor // the position in the ledger
@@ -57,7 +57,7 @@ type lane struct {
 }
 
 func newFeed(pool committed, cfg Config, name string, member feeds.Member) *feed {
-	return &feed{pool: pool, cfg: cfg, name: name, member: member, id: postrider.NewID(), lanes: map[int]*lane{}}
+	return &feed{pool: pool, cfg: cfg, name: name, member: member, id: postrider.NewID(), owned: map[int]*ownedShard{}}
 }
 
 // Balance implements [feeds.Feed].
@@ -88,14 +88,14 @@ func (f *feed) balance(ctx context.Context) (feeds.Share, error) {
 		f.reset()
 		return feeds.Share{}, fmt.Errorf("postgres: balance: the server has recovered from a crash: %w", feeds.ErrReset)
 	}
-	for shard, l := range f.lanes {
+	for shard, l := range f.owned {
 		row, ok := state.held[shard]
 		switch {
 		case ok && row.n == l.n:
 		case ok && row.n == l.n+1 && f.unsure: // written by a settle whose answer was lost
 			l.n = row.n
 		default: // another member owned it in between, so our state is stale even if we own it again
-			delete(f.lanes, shard)
+			delete(f.owned, shard)
 			if ok {
 				delete(state.held, shard)
 			}
@@ -110,21 +110,21 @@ func (f *feed) balance(ctx context.Context) (feeds.Share, error) {
 		f.idle = nil
 	}
 	for shard, row := range state.held {
-		if f.lanes[shard] == nil {
+		if f.owned[shard] == nil {
 			f.idle = nil
-			f.lanes[shard] = &lane{n: row.n, read: row.at, settled: row.at, caughtUp: true, crashes: row.crashes, slice: row.slice}
+			f.owned[shard] = &ownedShard{n: row.n, read: row.at, settled: row.at, caughtUp: true, crashes: row.crashes, slice: row.slice}
 		}
 		share.Shards = append(share.Shards, shard)
-		if f.lanes[shard].hasStopped(f.stop) {
+		if f.owned[shard].hasStopped(f.stop) {
 			share.Stopped = append(share.Stopped, shard)
 		}
 		if row.tenant != "" {
 			share.Slices = append(share.Slices, feeds.Slice{Shard: shard, Base: row.base, Tenant: row.tenant})
 		}
-		if f.lanes[shard].crashes >= 1 {
+		if f.owned[shard].crashes >= 1 {
 			share.Orphans = append(share.Orphans, shard)
 		}
-		if f.lanes[shard].crashes >= 2 {
+		if f.owned[shard].crashes >= 2 {
 			share.Suspects = append(share.Suspects, shard)
 		}
 	}
@@ -157,7 +157,7 @@ func (f *feed) read(ctx context.Context, want []feeds.Demand) (batches []feeds.B
 	f.mu.Lock()
 	takeID, candidate := f.floor.beforeRead()
 	safe, generation, idle := f.floor.safe, f.generation, f.idle
-	request := newReadRequest(planScans(want, f.lanes, f.shards, f.stop), f.shards, takeID)
+	request := newReadRequest(planScans(want, f.owned, f.shards, f.stop), f.shards, takeID)
 	f.mu.Unlock()
 	if len(request.scans) == 0 {
 		return nil, false, nil
@@ -187,7 +187,7 @@ func (f *feed) read(ctx context.Context, want []feeds.Demand) (batches []feeds.B
 	return batches, more, nil
 }
 
-// accept moves the lanes behind what was read. safe is the floor of the read's snapshot. It reports
+// accept moves the shards behind what was read. safe is the floor of the read's snapshot. It reports
 // more if the read did not reach the end of what the snapshot sees. The caller holds mu.
 func (f *feed) accept(request *readRequest, result *readResult, safe int64) (batches []feeds.Batch, more bool) {
 	f.floor.saw(result.drawn)
@@ -195,9 +195,9 @@ func (f *feed) accept(request *readRequest, result *readResult, safe int64) (bat
 	for i, s := range request.scans {
 		got := &result.scans[i]
 		window := s.at.opened(to, got.began, result.hi)
-		for j, l := range s.lanes {
-			if shard := s.demands[j].Shard; f.lanes[shard] == l { // otherwise it was lost during the read
-				batch := l.take(shard, &got.lanes[j], window)
+		for j, l := range s.owned {
+			if shard := s.demands[j].Shard; f.owned[shard] == l { // otherwise it was lost during the read
+				batch := l.take(shard, &got.shards[j], window)
 				more = more || batch.More
 				if len(batch.Messages) > 0 {
 					batches = append(batches, batch)
@@ -206,17 +206,17 @@ func (f *feed) accept(request *readRequest, result *readResult, safe int64) (bat
 		}
 	}
 	f.idle = nil
-	if f.stop == nil { // before a stop, lanes must advance to it even if they find no messages
+	if f.stop == nil { // before a stop, shards must advance to it even if they find no messages
 		f.idle = f.passed(result.drawn)
 	}
 	return batches, more
 }
 
-// passed returns the idle state if the lanes have passed every message up to drawn, except those of
+// passed returns the idle state if the shards have passed every message up to drawn, except those of
 // in-flight transactions, and nil otherwise. The caller holds mu.
 func (f *feed) passed(drawn int64) *idle {
 	i := &idle{drawn: drawn}
-	for _, l := range f.lanes {
+	for _, l := range f.owned {
 		if l.read.inside() || l.read.from.lo < drawn {
 			return nil
 		}
@@ -248,20 +248,20 @@ func (i *idle) holds(drawn int64, snapshot string) bool {
 }
 
 // hasStopped reports whether everything before a stop has been handed out.
-func (l *lane) hasStopped(at *stop) bool {
+func (l *ownedShard) hasStopped(at *stop) bool {
 	return at != nil && !l.read.inside() && l.read.from.snapshot == at.snapshot
 }
 
-// approach opens the window that ends at a stop, if the lane stands between two windows.
-func (l *lane) approach(at *stop) {
+// approach opens the window that ends at a stop, if the shard stands between two windows.
+func (l *ownedShard) approach(at *stop) {
 	if at != nil && !l.read.inside() {
 		l.read = l.read.opened(at.point, l.read.from.began(&at.point), at.hi)
 	}
 }
 
-// take turns what was read of a lane into a batch and moves the lane's cursor behind it.
-func (l *lane) take(shard int, got *laneRows, window cursor) feeds.Batch {
-	p := &page{lane: l, start: window, end: window.closed(), seqs: got.seqs}
+// take turns what was read of a shard into a batch and moves the shard's cursor behind it.
+func (l *ownedShard) take(shard int, got *shardRows, window cursor) feeds.Batch {
+	p := &page{shard: l, start: window, end: window.closed(), seqs: got.seqs}
 	batch := feeds.Batch{Shard: shard, Messages: got.messages, Cursor: p}
 	if got.bound != noCut {
 		p.end = window.at(got.bound)
@@ -303,7 +303,7 @@ func (f *feed) settle(ctx context.Context, marks []feeds.Mark, release bool) (lo
 	f.mu.Lock()
 	entry := ledgerEntry{generation: f.generation, release: release}
 	for _, m := range marks {
-		l, ok := f.lanes[m.Shard]
+		l, ok := f.owned[m.Shard]
 		if !ok {
 			lost = append(lost, m.Shard)
 			continue
@@ -323,27 +323,27 @@ func (f *feed) settle(ctx context.Context, marks []feeds.Mark, release bool) (lo
 		return nil, fmt.Errorf("postgres: settle: %w", f.noteResetLocked(err))
 	}
 	for i, shard := range entry.shards {
-		l := entry.lanes[i]
+		l := entry.owned[i]
 		if !kept[shard] {
 			lost = append(lost, shard)
-			delete(f.lanes, shard)
+			delete(f.owned, shard)
 			continue
 		}
 		l.n = entry.n[i]
 		l.settled = entry.at[i]
 		if release {
-			delete(f.lanes, shard)
+			delete(f.owned, shard)
 		}
 	}
 	return lost, nil
 }
 
 // move returns the settled position after a mark. The position never goes back.
-func (l *lane) move(m feeds.Mark) cursor {
+func (l *ownedShard) move(m feeds.Mark) cursor {
 	at := l.settled
 	if m.Batch != nil {
 		p, ok := m.Batch.Cursor.(*page)
-		if ok && p.lane == l && (p.no > l.settledNo || p.no == l.settledNo && m.Done > l.settledIn) {
+		if ok && p.shard == l && (p.no > l.settledNo || p.no == l.settledNo && m.Done > l.settledIn) {
 			l.settledNo, l.settledIn = p.no, m.Done
 			l.caughtUp = p.no == l.pages && m.Done >= len(p.seqs)
 			at = p.position(m.Done)
@@ -371,7 +371,7 @@ func (f *feed) Close(ctx context.Context) error {
 // reset discards everything that was learned from a server that has crashed since. The caller holds
 // mu.
 func (f *feed) reset() {
-	f.lanes = map[int]*lane{}
+	f.owned = map[int]*ownedShard{}
 	f.floor = floor{}
 	f.generation = ""
 	f.idle = nil

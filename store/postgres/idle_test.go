@@ -46,8 +46,8 @@ func testIdleRelay(t *testing.T, dsn string, shards int) {
 	<-tick.C
 	statements := float64(wire.count()-before) / span.Seconds()
 	t.Logf("%.1f statements/s", statements)
-	if lanes := r.Stats().Shards; lanes != shards || statements < 1 || statements > 60 {
-		t.Errorf("%d shards of %d are held with %.1f statements/s, want 1 to 60", lanes, shards, statements)
+	if held := r.Stats().Shards; held != shards || statements < 1 || statements > 60 {
+		t.Errorf("%d shards of %d are held with %.1f statements/s, want 1 to 60", held, shards, statements)
 	}
 	stop()
 	if err := <-done; err != nil {

@@ -132,7 +132,7 @@ func (s *inboxStore[Tx]) deferIn(ctx context.Context, in statements, c terms, m 
 	if err != nil {
 		return false, err
 	}
-	err = in.row(ctx, s.cfg.in("SELECT @schema@.set_aside($1, $2, $3::text::json, $4, $5, $6, $7, $8, $9)"),
+	err = in.row(ctx, s.cfg.in("SELECT @schema@.inbox_defer($1, $2, $3::text::json, $4, $5, $6, $7, $8, $9)"),
 		[]any{c.number, c.feed, message, append([]byte{}, m.Payload...), string(back.Status), back.Blocking, int64(back.Attempts),
 			back.Delay.Seconds(), clean(back.Cause)}, &done)
 	if err != nil {

@@ -103,7 +103,7 @@ func (s *inboxStore[Tx]) fail(ctx context.Context, t transaction[Tx], d feeds.De
 // returns errDecided if an operator acted on the message first.
 func (s *inboxStore[Tx]) conclude(ctx context.Context, in statements, d feeds.Deferred, delivered bool, back inbox.Deferral) error {
 	var done bool
-	err := in.row(ctx, s.cfg.in("SELECT @schema@.conclude_aside($1, $2, $3, $4, $5, $6, $7, $8)"),
+	err := in.row(ctx, s.cfg.in("SELECT @schema@.inbox_conclude($1, $2, $3, $4, $5, $6, $7, $8)"),
 		[]any{d.Feed, d.Seq, d.AvailableAt.UnixMicro(), delivered, string(back.Status), int64(back.Attempts), back.Delay.Seconds(),
 			clean(back.Cause)}, &done)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *inboxStore[Tx]) next(ctx context.Context, in statements, feed string) (
 	return inbox.Attempt{Next: time.Duration(max(*ms, 10)) * time.Millisecond}, nil
 }
 
-// row is a message in the form that the SQL function set_aside takes. The payload is a separate
+// row is a message in the form that the SQL function inbox_defer takes. The payload is a separate
 // argument.
 type row struct {
 	ID            postrider.ID      `json:"id"`
@@ -145,7 +145,7 @@ type row struct {
 	Headers       map[string]string `json:"headers,omitempty"`
 }
 
-// received returns a message in the form that set_aside takes. It replaces what a column cannot
+// received returns a message in the form that inbox_defer takes. It replaces what a column cannot
 // hold, because a broker may deliver anything.
 func received(m postrider.Message) (string, error) {
 	r := row{

@@ -120,16 +120,16 @@ func (h *house) addDeadLetter(name string) {
 	if err != nil || len(batches) == 0 {
 		h.t.Fatal(batches, err)
 	}
-	aside := feed.(feeds.Deferrer)
-	err = aside.Defer(ctx, []feeds.Deferral{{Batch: &batches[0], Index: 0, Status: feeds.StatusRetry, Blocking: true}})
+	deferrer := feed.(feeds.Deferrer)
+	err = deferrer.Defer(ctx, []feeds.Deferral{{Batch: &batches[0], Index: 0, Status: feeds.StatusRetry, Blocking: true}})
 	if err != nil {
 		h.t.Error(err)
 	}
-	due, err := aside.Due(ctx, feeds.DueRequest{Shards: share.Shards, Limit: 10})
+	due, err := deferrer.Due(ctx, feeds.DueRequest{Shards: share.Shards, Limit: 10})
 	if err != nil || len(due.Messages) != 1 {
 		h.t.Fatal(due, err)
 	}
-	if _, err := aside.Conclude(ctx, []feeds.Conclusion{{Shard: due.Messages[0].Shard, Seq: due.Messages[0].Seq, Status: feeds.StatusDead}}); err != nil {
+	if _, err := deferrer.Conclude(ctx, []feeds.Conclusion{{Shard: due.Messages[0].Shard, Seq: due.Messages[0].Seq, Status: feeds.StatusDead}}); err != nil {
 		h.t.Error(err)
 	}
 }

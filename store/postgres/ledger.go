@@ -96,14 +96,14 @@ type ledgerEntry struct {
 	generation string
 	release    bool
 	shards     []int
-	lanes      []*lane
+	owned      []*ownedShard
 	n          []int64
 	at         []cursor
 }
 
-func (e *ledgerEntry) add(shard int, l *lane, at cursor) {
+func (e *ledgerEntry) add(shard int, l *ownedShard, at cursor) {
 	e.shards = append(e.shards, shard)
-	e.lanes = append(e.lanes, l)
+	e.owned = append(e.owned, l)
 	e.n = append(e.n, l.n+1)
 	e.at = append(e.at, at)
 }
@@ -125,7 +125,7 @@ func (f *feed) askSettle(ctx context.Context, e *ledgerEntry) (map[int]bool, err
 		starts2.string(c.to.startsText())
 		last.int(c.last)
 		hi.int(c.hi)
-		crashes.int(int64(e.lanes[i].crashes))
+		crashes.int(int64(e.owned[i].crashes))
 	}
 	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT @schema@.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"),
 		pgx.QueryExecModeExec, f.name, f.id.String(), leaseText(f.member.Lease), e.generation, e.release,

@@ -49,17 +49,17 @@ func TestChangeOfShards(t *testing.T) {
 		s := h.sit("f")
 		late := h.begin()
 		write(late, "late")
-		h.exec("INSERT INTO @.messages (type, key) SELECT 'aside', 'aside ' || i FROM generate_series(1, 9) i")
+		h.exec("INSERT INTO @.messages (type, key) SELECT 'deferred', 'deferred ' || i FROM generate_series(1, 9) i")
 		if n := len(s.readAll()); n != 9 {
 			t.Fatalf("got %d messages, want 9", n)
 		}
-		var aside []feeds.Deferral
+		var deferrals []feeds.Deferral
 		for _, b := range s.latest {
 			for i := range b.Messages {
-				aside = append(aside, feeds.Deferral{Batch: b, Index: i, Status: feeds.StatusDead, Attempts: 1})
+				deferrals = append(deferrals, feeds.Deferral{Batch: b, Index: i, Status: feeds.StatusDead, Attempts: 1})
 			}
 		}
-		if err := s.Defer(t.Context(), aside); err != nil {
+		if err := s.Defer(t.Context(), deferrals); err != nil {
 			t.Fatal(err)
 		}
 		s.readAll()

@@ -16,7 +16,7 @@ import (
 // smallPayload is the size up to which a payload always comes with its row, whatever the budget.
 const smallPayload = 1 << 10
 
-// noCut is the bound of a lane whose rows were all returned.
+// noCut is the bound of a shard whose rows were all returned.
 const noCut = math.MaxInt64
 
 // readRequest asks for the next pages of several scans, in one statement.
@@ -38,13 +38,13 @@ type readResult struct {
 
 // scanned is what one scan found.
 type scanned struct {
-	began   int64      // all messages lie above it
-	reached int64      // the last number that was looked at, or 0 if the scan reached its end
-	lanes   []laneRows // in the order of the scan's lanes
+	began   int64       // all messages lie above it
+	reached int64       // the last number that was looked at, or 0 if the scan reached its end
+	shards  []shardRows // in the order of the scan's shards
 }
 
-// laneRows are the rows of one lane in order. Large payloads may still be missing.
-type laneRows struct {
+// shardRows are the rows of one shard in order. Large payloads may still be missing.
+type shardRows struct {
 	seqs     []int64
 	messages []postrider.Message
 	missing  map[int64]int // sizes of the missing payloads, by seq
@@ -82,7 +82,7 @@ func (r *readRequest) ask(ctx context.Context, pool committed, cfg Config) (*rea
 	result := &readResult{scans: make([]scanned, len(r.scans))}
 	for i, s := range r.scans {
 		s.appendTo(&args)
-		result.scans[i].lanes = make([]laneRows, len(s.lanes))
+		result.scans[i].shards = make([]shardRows, len(s.owned))
 	}
 	reader := conn.Conn().PgConn().ExecParams(ctx,
 		cfg.in("SELECT * FROM @schema@.read_log($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"),
@@ -101,7 +101,7 @@ func (r *readRequest) ask(ctx context.Context, pool committed, cfg Config) (*rea
 	return result, r.complete(ctx, conn.Conn().PgConn(), cfg, result)
 }
 
-// cut drops the rows that exceed the demands, and sets the bound of each lane.
+// cut drops the rows that exceed the demands, and sets the bound of each shard.
 func (r *readRequest) cut(result *readResult) {
 	for i, s := range r.scans {
 		got := &result.scans[i]
@@ -112,8 +112,8 @@ func (r *readRequest) cut(result *readResult) {
 		case s.at.inside() && s.upto < s.at.hi:
 			end = s.upto
 		}
-		for j := range got.lanes {
-			got.lanes[j].cutAt(s.demands[j], end)
+		for j := range got.shards {
+			got.shards[j].cutAt(s.demands[j], end)
 		}
 	}
 }
@@ -147,10 +147,10 @@ func (r *readRequest) collect(result *readResult, dec *decoder, row [][]byte) {
 	}
 	seq := dec.int64(row[columnSeq])
 	j := s.byBase[int(dec.int16(row[columnShard]))]
-	rows := &got.lanes[j]
+	rows := &got.shards[j]
 	if rows.seqs == nil {
 		// Expect as many as last time: a shard that is far behind is read in full pages.
-		size := min(max(s.lanes[j].lastPage, 8), s.demands[j].Limit)
+		size := min(max(s.owned[j].lastPage, 8), s.demands[j].Limit)
 		rows.seqs, rows.messages = make([]int64, 0, size), make([]postrider.Message, 0, size)
 	}
 	rows.seqs = append(rows.seqs, seq)
@@ -166,7 +166,7 @@ func (r *readRequest) collect(result *readResult, dec *decoder, row [][]byte) {
 
 // cutAt keeps only the rows that were asked for and that fit into the budget. It sets bound, which
 // is noCut if these are all rows of the window.
-func (s *laneRows) cutAt(d feeds.Demand, end int64) {
+func (s *shardRows) cutAt(d feeds.Demand, end int64) {
 	s.bound = end
 	sum, keep := 0, len(s.seqs)
 	for i, seq := range s.seqs {
@@ -184,8 +184,8 @@ func (r *readRequest) complete(ctx context.Context, conn *pgconn.PgConn, cfg Con
 	var seqs array
 	wanted := make(map[int64]*[]byte)
 	for i := range result.scans {
-		for j := range result.scans[i].lanes {
-			got := &result.scans[i].lanes[j]
+		for j := range result.scans[i].shards {
+			got := &result.scans[i].shards[j]
 			for k, seq := range got.seqs {
 				if _, ok := got.missing[seq]; ok {
 					seqs.int(seq)

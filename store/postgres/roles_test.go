@@ -220,9 +220,9 @@ func (h *house) mustGauge() {
 	if s, err := d.Gauges(h.t.Context()); err != nil || len(s.Feeds) != 1 {
 		h.t.Errorf("gauges: %+v, %v", s, err)
 	}
-	if v, err := d.Vitals(h.t.Context()); err != nil || v.Size == 0 || len(v.Tables) == 0 || v.MaxConnections == 0 ||
+	if v, err := d.Health(h.t.Context()); err != nil || v.Size == 0 || len(v.Tables) == 0 || v.MaxConnections == 0 ||
 		v.Version != postgres.SchemaVersion() || v.Capacity != (admin.Capacity{Slots: 8, Used: v.Capacity.Used, Period: still.Period}) {
-		h.t.Errorf("vitals: %+v, %v", v, err)
+		h.t.Errorf("health: %+v, %v", v, err)
 	}
 }
 

@@ -9,17 +9,17 @@ import (
 // mostLooked bounds how many sequence numbers one scan looks at.
 const mostLooked = 20_000
 
-// scan is one pass over the log, for lanes at the same position. Most of the time, all lanes are.
+// scan is one pass over the log, for shards at the same position. Most of the time, all shards are.
 type scan struct {
 	at      cursor
 	upto    int64 // inside a window: the scan ends here
 	look    int   // how many sequence numbers to look at
-	lanes   []*lane
+	owned   []*ownedShard
 	demands []feeds.Demand
 	byBase  map[int]int // from shard to the index in the slices above
 }
 
-// stand is what the lanes of one scan have in common. A tenant's slice has a scan of its own.
+// stand is what the shards of one scan have in common. A tenant's slice has a scan of its own.
 type stand struct {
 	s1, s2       string
 	lo, last, hi int64
@@ -28,7 +28,7 @@ type stand struct {
 	few          bool // it wants few messages
 }
 
-func (l *lane) stand() stand {
+func (l *ownedShard) stand() stand {
 	c := &l.read
 	s := stand{s1: c.from.snapshot, s2: c.to.snapshot, lo: c.from.lo, last: c.last, hi: c.hi, tenant: l.tenant}
 	if l.tenant != "" {
@@ -37,11 +37,11 @@ func (l *lane) stand() stand {
 	return s
 }
 
-// planScans groups demands into scans, in the order of the demands. A lane that wants far fewer
+// planScans groups demands into scans, in the order of the demands. A shard that wants far fewer
 // messages than others gets its own scan: otherwise it would slow them down, or be cut at a
-// position of its own. A scan that is behind other lanes in the same window ends at their position,
+// position of its own. A scan that is behind other shards in the same window ends at their position,
 // so that one scan can serve all of them from there. No scan goes beyond a stop.
-func planScans(want []feeds.Demand, lanes map[int]*lane, shards int, at *stop) []*scan {
+func planScans(want []feeds.Demand, owned map[int]*ownedShard, shards int, at *stop) []*scan {
 	byStand := make(map[stand]*scan)
 	var scans []*scan
 	most := 0
@@ -49,7 +49,7 @@ func planScans(want []feeds.Demand, lanes map[int]*lane, shards int, at *stop) [
 		most = max(most, d.Limit)
 	}
 	for _, d := range want {
-		l := lanes[d.Shard]
+		l := owned[d.Shard]
 		if l == nil || d.Limit <= 0 || l.hasStopped(at) {
 			continue
 		}
@@ -62,18 +62,18 @@ func planScans(want []feeds.Demand, lanes map[int]*lane, shards int, at *stop) [
 			byStand[where] = s
 			scans = append(scans, s)
 		}
-		s.byBase[l.base] = len(s.lanes)
-		s.lanes = append(s.lanes, l)
+		s.byBase[l.base] = len(s.owned)
+		s.owned = append(s.owned, l)
 		s.demands = append(s.demands, d)
 		s.look = min(s.look, d.Limit)
 	}
 	for _, s := range scans {
-		// A lane gets only its share of the messages, and the shares differ.
+		// A shard gets only its share of the messages, and the shares differ.
 		s.look = min(max(s.look*shards*7/8, 1), mostLooked)
 		if !s.at.inside() {
 			continue
 		}
-		for _, l := range lanes {
+		for _, l := range owned {
 			if c := &l.read; c.from.snapshot == s.at.from.snapshot && c.to.snapshot == s.at.to.snapshot && c.last > s.at.last {
 				s.upto = min(s.upto, c.last)
 			}
@@ -98,7 +98,7 @@ func points(scans []*scan) []point {
 func (s *scan) appendTo(a *scanArguments) {
 	var bases array
 	others := ""
-	for _, l := range s.lanes {
+	for _, l := range s.owned {
 		bases.int(int64(l.base))
 		if l.others != "" {
 			if others != "" {
@@ -111,7 +111,7 @@ func (s *scan) appendTo(a *scanArguments) {
 		others = "{" + others + "}"
 	}
 	a.bases.string(bases.String())
-	a.tenants.string(s.lanes[0].tenant)
+	a.tenants.string(s.owned[0].tenant)
 	a.others.string(others)
 	a.looks.int(int64(s.look))
 	from := &s.at.from

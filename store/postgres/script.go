@@ -15,7 +15,7 @@ var sqlFiles embed.FS
 // functionFiles lists the files in the order in which they must run: some functions need earlier
 // ones.
 var functionFiles = []string{
-	"relay", "enqueue", "retention", "deferred", "operator", "lanes", "inbox", "idempotency", "saga", "reconciler", "console",
+	"relay", "enqueue", "retention", "deferred", "operator", "shards", "inbox", "idempotency", "saga", "reconciler", "console",
 }
 
 // Script is the schema as SQL text, for a [Migrator] or for another migration tool.

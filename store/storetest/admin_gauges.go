@@ -38,8 +38,8 @@ func testAdminGauges(t *testing.T, h Harness) {
 
 	now := time.Now()
 	f := standing(t, h, "one")
-	aside := admin.AsideCount{Retry: 1, Waiting: 3, Dead: 1, Parked: 1, Blocked: 2, Exact: true}
-	if f.Paused || f.Pending != (admin.Estimate{N: 4, Exact: true}) || f.Aside != aside || !near(f.Oldest, now) || !near(f.Settled, now) {
+	want := admin.DeferredCount{Retry: 1, Waiting: 3, Dead: 1, Parked: 1, Blocked: 2, Exact: true}
+	if f.Paused || f.Pending != (admin.Estimate{N: 4, Exact: true}) || f.Deferred != want || !near(f.Oldest, now) || !near(f.Settled, now) {
 		t.Errorf("got %+v", f)
 	}
 	if len(f.Members) != 1 || f.Members[0].Name != t.Name() || len(f.Members[0].Shards) != h.Shards || !near(f.Members[0].Since, now) ||
@@ -47,18 +47,18 @@ func testAdminGauges(t *testing.T, h Harness) {
 		t.Errorf("the members are %+v", f.Members)
 	}
 	var pending int64
-	for i, l := range f.Lanes {
+	for i, l := range f.Shards {
 		if l.Shard != i || l.Base != i || l.Holder != t.Name() || l.Until.Before(now) || !near(l.At, now) || l.Oldest.IsZero() != (l.Pending.N == 0) {
-			t.Errorf("lane %d is %+v", i, l)
+			t.Errorf("shard %d is %+v", i, l)
 		}
 		pending += l.Pending.N
 	}
-	if len(f.Lanes) != h.Shards || pending != 4 {
-		t.Errorf("%d lanes with %d pending", len(f.Lanes), pending)
+	if len(f.Shards) != h.Shards || pending != 4 {
+		t.Errorf("%d shards with %d pending", len(f.Shards), pending)
 	}
 	for _, name := range h.feeds("one", "other")[1:] {
 		f = standing(t, h, name)
-		if len(f.Members) != 0 || f.Pending != (admin.Estimate{N: 10, Exact: true}) || f.Aside != (admin.AsideCount{Exact: true}) || f.Lanes[0].Holder != "" {
+		if len(f.Members) != 0 || f.Pending != (admin.Estimate{N: 10, Exact: true}) || f.Deferred != (admin.DeferredCount{Exact: true}) || f.Shards[0].Holder != "" {
 			t.Errorf("got %+v", f)
 		}
 	}
@@ -69,8 +69,8 @@ func testAdminGauges(t *testing.T, h Harness) {
 	if full, err := h.Admin.Gauges(t.Context()); err != nil || full.Enqueued < empty.Enqueued+10 {
 		t.Errorf("enqueued %d, then %d, and %v; want at least 10 more", empty.Enqueued, full.Enqueued, err)
 	}
-	if v, err := h.Admin.Vitals(t.Context()); err != nil || !near(v.At, now) || v.Server == "" {
-		t.Errorf("the vitals are %+v, and %v", v, err)
+	if v, err := h.Admin.Health(t.Context()); err != nil || !near(v.At, now) || v.Server == "" {
+		t.Errorf("the health are %+v, and %v", v, err)
 	}
 }
 

@@ -54,7 +54,7 @@ func testExcludeDiscard(t *testing.T, h Harness) {
 	due := r.due(10).Messages
 	expectDeferred(t, due, msgs[2])
 	expectDeferred(t, list(t, h, admin.Filter{}), msgs[2])
-	exclude(t, h, admin.Discard, msgs[2], admin.ErrSetAside)
+	exclude(t, h, admin.Discard, msgs[2], admin.ErrDeferred)
 	if free := r.conclude(delivered(due...)...); !slices.Equal(free, []string{msgs[0].OrderKey()}) {
 		t.Errorf("%q are free, want the key", free)
 	}
@@ -95,7 +95,7 @@ func testExcludePark(t *testing.T, h Harness) {
 	write(t, h, msgs...)
 	exclude(t, h, admin.Park, msgs[0], nil)
 	exclude(t, h, admin.Park, msgs[1], nil)
-	exclude(t, h, admin.Park, msgs[1], admin.ErrSetAside)
+	exclude(t, h, admin.Park, msgs[1], admin.ErrDeferred)
 	r.expectExcluded(msgs[0], msgs[1])
 	parked := list(t, h, admin.Filter{Statuses: []feeds.Status{feeds.StatusParked}})
 	expectDeferred(t, parked, msgs[0], msgs[1])

@@ -346,8 +346,8 @@ func testHeldByOperators(t *testing.T, h Harness) {
 	if counts, err := h.Admin.Count(t.Context(), admin.Filter{Feed: "feed"}, 0); err != nil || counts[feeds.StatusHeld] != 3 {
 		t.Errorf("counted %v, and %v; want 3 held", counts, err)
 	}
-	if f := standing(t, h, "feed"); f.Aside != (admin.AsideCount{Held: 3, Waiting: 3, Blocked: 3, Exact: true}) {
-		t.Errorf("deferred are %+v", f.Aside)
+	if f := standing(t, h, "feed"); f.Deferred != (admin.DeferredCount{Held: 3, Waiting: 3, Blocked: 3, Exact: true}) {
+		t.Errorf("deferred are %+v", f.Deferred)
 	}
 	if f := feedOf(t, h, "feed"); f.Deferred != 6 || f.Blocked != 3 || !f.NextRetry.IsZero() {
 		t.Errorf("the feed is %+v", f)

@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/broker/route"
 	"github.com/postrider/postrider/store/feeds"
-	"github.com/postrider/postrider/store/table/internal/letters"
+	"github.com/postrider/postrider/store/table/internal/deadletters"
 	"github.com/postrider/postrider/store/table/internal/sqltext"
 )
 
@@ -21,7 +21,7 @@ import (
 type Admin struct {
 	db    *sql.DB
 	cfg   Config
-	inbox *letters.DeadLetters // nil where there are no inboxes
+	inbox *deadletters.DeadLetters // nil where there are no inboxes
 
 	mu    sync.Mutex
 	bound *table // once it is known
@@ -121,9 +121,9 @@ func (d *Admin) look(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return f(tx)
 }
 
-// change runs f in a transaction of its own, when nobody who holds a shard of the messages is at work in one: whoever changes what is
+// change runs f in a transaction of its own, when nobody who holds a shard of the messages is at work in one: a caller that changes what is
 // deferred has locked the leases.
-func (d *Admin) change(ctx context.Context, feed string, deadLetters []letter, f func(tx *sql.Tx) error) error {
+func (d *Admin) change(ctx context.Context, feed string, deadLetters []deadLetter, f func(tx *sql.Tx) error) error {
 	var shards []int
 	for i := range deadLetters {
 		if !slices.Contains(shards, deadLetters[i].Shard) {

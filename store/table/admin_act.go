@@ -63,8 +63,8 @@ func (d *Admin) actPages(ctx context.Context, by admin.By, act admin.Act, f *ser
 		if limit > 0 {
 			most = min(most, limit-total)
 		}
-		var picked []letter
-		err := d.walk(ctx, d.db, f, chosen, after, false, func(l *letter) bool {
+		var picked []deadLetter
+		err := d.walk(ctx, d.db, f, chosen, after, false, func(l *deadLetter) bool {
 			picked = append(picked, *l)
 			return len(picked) < most
 		})
@@ -82,13 +82,13 @@ func (d *Admin) actPages(ctx context.Context, by admin.By, act admin.Act, f *ser
 }
 
 // act does something to messages that still are as they were chosen.
-func (d *Admin) act(ctx context.Context, by admin.By, act admin.Act, f *served, asked, chosen admin.Filter, picked []letter) (n int, err error) {
+func (d *Admin) act(ctx context.Context, by admin.By, act admin.Act, f *served, asked, chosen admin.Filter, picked []deadLetter) (n int, err error) {
 	err = d.change(ctx, f.name, picked, func(tx *sql.Tx) error {
 		found, err := d.deadLettersOf(ctx, tx, f, rowsOf(picked))
 		if err != nil {
 			return err
 		}
-		var deadLetters []letter
+		var deadLetters []deadLetter
 		var before []feeds.Deferred
 		for i := range picked {
 			if l, ok := found[picked[i].rowID]; ok && chosen.Matches(&l.Deferred) {
@@ -110,7 +110,7 @@ func (d *Admin) act(ctx context.Context, by admin.By, act admin.Act, f *served, 
 	return n, err
 }
 
-func rowsOf(deadLetters []letter) []string {
+func rowsOf(deadLetters []deadLetter) []string {
 	rowIDs := make([]string, len(deadLetters))
 	for i := range deadLetters {
 		rowIDs[i] = deadLetters[i].rowID
@@ -143,7 +143,7 @@ var actChanges = map[admin.Act]string{
 }
 
 // do changes messages, and has those go on that waited for them. The caller has locked the leases of their shards.
-func (d *Admin) do(ctx context.Context, tx *sql.Tx, f *served, act admin.Act, deadLetters []letter) error {
+func (d *Admin) do(ctx context.Context, tx *sql.Tx, f *served, act admin.Act, deadLetters []deadLetter) error {
 	rowIDs := rowsOf(deadLetters)
 	var keys []shardKey
 	for i := range deadLetters {
@@ -158,7 +158,7 @@ func (d *Admin) do(ctx context.Context, tx *sql.Tx, f *served, act admin.Act, de
 			err = f.t.discard(ctx, tx, rowIDs)
 		}
 	} else {
-		err = f.t.changeAside(ctx, tx, f.name, rowIDs, actChanges[act])
+		err = f.t.changeDeferred(ctx, tx, f.name, rowIDs, actChanges[act])
 	}
 	if err != nil || act == admin.Retry {
 		return err

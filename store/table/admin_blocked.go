@@ -40,7 +40,7 @@ func (d *Admin) blocked(ctx context.Context, feed string, limit int) ([]admin.Bl
 
 func (d *Admin) blockedOf(ctx context.Context, f *served, limit int) (keys []admin.BlockedKey, err error) {
 	var firsts []place
-	err = d.cfg.stmt("SELECT shard, min(seq) AS first, ", d.cfg.Dialect.Micros("min(deferred_at)"), " AS since, count(*) - 1 FROM {aside} WHERE feed = ").
+	err = d.cfg.stmt("SELECT shard, min(seq) AS first, ", d.cfg.Dialect.Micros("min(deferred_at)"), " AS since, count(*) - 1 FROM {deferred} WHERE feed = ").
 		Word(f.name).SQL(" AND blocking = 1 AND order_key <> '' GROUP BY shard, order_key ORDER BY since, first LIMIT ").Number(int64(limit)).
 		Each(ctx, d.db, func(scan func(...any) error) error {
 			k := admin.BlockedKey{Feed: f.name}
@@ -67,18 +67,18 @@ func (d *Admin) blockedOf(ctx context.Context, f *served, limit int) (keys []adm
 	return keys, nil
 }
 
-// lettersAt returns what is deferred in certain places.
-func (d *Admin) deadLettersAt(ctx context.Context, q sqltext.Querier, f *served, places []place) (map[place]letter, error) {
-	found := make(map[place]letter, len(places))
+// deadLettersAt returns what is deferred in certain places.
+func (d *Admin) deadLettersAt(ctx context.Context, q sqltext.Querier, f *served, places []place) (map[place]deadLetter, error) {
+	found := make(map[place]deadLetter, len(places))
 	for part := range slices.Chunk(places, chunk) {
-		s := d.cfg.stmt("SELECT ", asideColumns(d.cfg.Dialect), " FROM {aside} a WHERE a.feed = ").Word(f.name).SQL(" AND (")
+		s := d.cfg.stmt("SELECT ", deferredColumns(d.cfg.Dialect), " FROM {deferred} a WHERE a.feed = ").Word(f.name).SQL(" AND (")
 		for i, p := range part {
 			if i > 0 {
 				s.SQL(" OR ")
 			}
 			s.SQL("a.shard = ").Number(int64(p.shard)).SQL(" AND a.seq = ").Number(p.seq)
 		}
-		rows, err := asideRows(ctx, q, s.SQL(")"))
+		rows, err := deferredRows(ctx, q, s.SQL(")"))
 		if err != nil {
 			return nil, err
 		}

@@ -18,7 +18,7 @@ func (d *Admin) List(ctx context.Context, filter admin.Filter, after *feeds.Defe
 	if after == nil || inbox.ConsumerOf(after.Feed) == "" { // consumers come behind the feeds
 		behind := after
 		after = nil
-		err := d.deadLetters(ctx, filter, behind, func(l *letter) bool {
+		err := d.deadLetters(ctx, filter, behind, func(l *deadLetter) bool {
 			if len(list) < limit {
 				list = append(list, l.Deferred)
 			}
@@ -35,8 +35,8 @@ func (d *Admin) List(ctx context.Context, filter admin.Filter, after *feeds.Defe
 	return append(list, more...), err
 }
 
-// letters visits what the feeds have deferred, one feed after the other, behind a message if there is one.
-func (d *Admin) deadLetters(ctx context.Context, filter admin.Filter, after *feeds.Deferred, visit func(*letter) bool) error {
+// deadLetters visits what the feeds have deferred, one feed after the other, behind a message if there is one.
+func (d *Admin) deadLetters(ctx context.Context, filter admin.Filter, after *feeds.Deferred, visit func(*deadLetter) bool) error {
 	names, err := d.feeds(ctx, d.db)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (d *Admin) deadLetters(ctx context.Context, filter admin.Filter, after *fee
 				behind = &place{after.Shard, after.Seq}
 			}
 		}
-		err := d.walk(ctx, d.db, f, filter, behind, false, func(l *letter) bool {
+		err := d.walk(ctx, d.db, f, filter, behind, false, func(l *deadLetter) bool {
 			more = visit(l)
 			return more
 		})
@@ -63,8 +63,8 @@ func (d *Admin) deadLetters(ctx context.Context, filter admin.Filter, after *fee
 	return nil
 }
 
-// setAside are the statuses of messages that are deferred.
-var setAside = []feeds.Status{
+// deferredStatuses are the statuses of messages that are deferred.
+var deferredStatuses = []feeds.Status{
 	feeds.StatusScheduled, feeds.StatusRetry, feeds.StatusHeld, feeds.StatusWaiting, feeds.StatusDead, feeds.StatusParked,
 }
 
@@ -89,10 +89,10 @@ func (d *Admin) count(ctx context.Context, filter admin.Filter, limit int) (map[
 	counts := make(map[feeds.Status]int)
 	statuses := filter.Statuses
 	if len(statuses) == 0 {
-		statuses = setAside
+		statuses = deferredStatuses
 	}
 	if filter.Type+filter.Topic+filter.Tenant+filter.Error != "" || !filter.ID.IsZero() {
-		err := d.deadLetters(ctx, filter, nil, func(l *letter) bool {
+		err := d.deadLetters(ctx, filter, nil, func(l *deadLetter) bool {
 			if limit == 0 || counts[l.Status] < limit {
 				counts[l.Status]++
 			}
@@ -111,7 +111,7 @@ func (d *Admin) count(ctx context.Context, filter admin.Filter, limit int) (map[
 		for _, status := range statuses {
 			filter := filter
 			filter.Statuses = []feeds.Status{status}
-			n, err := d.countAside(ctx, d.db, f, &filter, limit)
+			n, err := d.countDeferred(ctx, d.db, f, &filter, limit)
 			if err != nil {
 				return nil, err
 			}
@@ -124,13 +124,13 @@ func (d *Admin) count(ctx context.Context, filter admin.Filter, limit int) (map[
 	return counts, nil
 }
 
-// countAside counts what is deferred, up to a limit unless that is 0.
-func (d *Admin) countAside(ctx context.Context, q sqltext.Querier, f *served, filter *admin.Filter, limit int) (n int, err error) {
-	w, possible, err := d.asideWhere(ctx, q, f, filter)
+// countDeferred counts what is deferred, up to a limit unless that is 0.
+func (d *Admin) countDeferred(ctx context.Context, q sqltext.Querier, f *served, filter *admin.Filter, limit int) (n int, err error) {
+	w, possible, err := d.deferredWhere(ctx, q, f, filter)
 	if err != nil || !possible {
 		return 0, err
 	}
-	st := d.cfg.stmt("SELECT count(*) FROM (SELECT 1 FROM {aside} a").Add(where(w...))
+	st := d.cfg.stmt("SELECT count(*) FROM (SELECT 1 FROM {deferred} a").Add(where(w...))
 	if limit > 0 {
 		st.SQL(" LIMIT ").Number(int64(limit))
 	}
@@ -145,7 +145,7 @@ func (d *Admin) Groups(ctx context.Context, filter admin.Filter, sample, limit i
 	for _, f := range names {
 		var some []feeds.Deferred
 		if err == nil {
-			err = d.walk(ctx, d.db, f, filter, nil, true, func(l *letter) bool {
+			err = d.walk(ctx, d.db, f, filter, nil, true, func(l *deadLetter) bool {
 				l.Payload, l.Headers = nil, nil
 				some = append(some, l.Deferred)
 				return len(some) <= sample

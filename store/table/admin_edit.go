@@ -24,8 +24,8 @@ func (d *Admin) Edit(ctx context.Context, by admin.By, feed string, id postrider
 		return d.failed("edit", err)
 	}
 	filter := admin.Filter{Feed: feed, ID: id, Statuses: []feeds.Status{feeds.StatusDead, feeds.StatusParked}}
-	var found *letter
-	err = d.walk(ctx, d.db, f, filter, nil, false, func(l *letter) bool {
+	var found *deadLetter
+	err = d.walk(ctx, d.db, f, filter, nil, false, func(l *deadLetter) bool {
 		found = l
 		return false
 	})
@@ -35,7 +35,7 @@ func (d *Admin) Edit(ctx context.Context, by admin.By, feed string, id postrider
 	if found == nil {
 		return fmt.Errorf("table: edit: feed %s has no dead or parked message %s: %w", feed, id, admin.ErrNoMessage)
 	}
-	err = d.change(ctx, f.name, []letter{*found}, func(tx *sql.Tx) error {
+	err = d.change(ctx, f.name, []deadLetter{*found}, func(tx *sql.Tx) error {
 		now, err := d.deadLettersOf(ctx, tx, f, []string{found.rowID})
 		if err != nil {
 			return err
@@ -49,7 +49,7 @@ func (d *Admin) Edit(ctx context.Context, by admin.By, feed string, id postrider
 	return d.failed("edit", err)
 }
 
-func (d *Admin) edit(ctx context.Context, tx *sql.Tx, by admin.By, f *served, l letter, edited postrider.Message) error {
+func (d *Admin) edit(ctx context.Context, tx *sql.Tx, by admin.By, f *served, l deadLetter, edited postrider.Message) error {
 	m := l.Message
 	m.Type, m.Topic, m.RoutingKey, m.ContentType = edited.Type, edited.Topic, edited.RoutingKey, edited.ContentType
 	m.Headers, m.Payload = edited.Headers, edited.Payload
@@ -59,7 +59,7 @@ func (d *Admin) edit(ctx context.Context, tx *sql.Tx, by admin.By, f *served, l 
 	if err := f.t.rewrite(ctx, tx, l.rowID, &l.Message, &m); err != nil {
 		return err
 	}
-	if err := d.do(ctx, tx, f, admin.Retry, []letter{l}); err != nil {
+	if err := d.do(ctx, tx, f, admin.Retry, []deadLetter{l}); err != nil {
 		return err
 	}
 	e := admin.Entry{Action: "edit", Feed: f.name, Count: 1, Target: map[string]any{"id": l.ID.String()}}

@@ -40,15 +40,15 @@ func (d *Admin) describeFeed(ctx context.Context, q sqltext.Querier, f *served) 
 		return feed, err
 	}
 	feed.Members = len(members)
-	lanes, err := d.pending(ctx, q, f, countPending)
+	shards, err := d.pending(ctx, q, f, countPending)
 	if err != nil {
 		return feed, err
 	}
-	for _, l := range lanes {
+	for _, l := range shards {
 		feed.Pending += l.n
 		feed.Oldest = earlier(feed.Oldest, l.oldest)
 	}
-	if feed.Canary, err = d.canary(ctx, q, f, lanes); err != nil {
+	if feed.Canary, err = d.canary(ctx, q, f, shards); err != nil {
 		return feed, err
 	}
 	return feed, d.summarise(ctx, q, &feed)
@@ -56,7 +56,7 @@ func (d *Admin) describeFeed(ctx context.Context, q sqltext.Querier, f *served) 
 
 // summarise adds what is deferred.
 func (d *Admin) summarise(ctx context.Context, q sqltext.Querier, f *admin.Feed) error {
-	err := d.cfg.stmt("SELECT status, count(*), ", d.cfg.Dialect.Micros("min(available_at)"), " FROM {aside} WHERE feed = ").Word(f.Name).
+	err := d.cfg.stmt("SELECT status, count(*), ", d.cfg.Dialect.Micros("min(available_at)"), " FROM {deferred} WHERE feed = ").Word(f.Name).
 		SQL(" GROUP BY status").Each(ctx, q, func(scan func(...any) error) error {
 		var status feeds.Status
 		var n int
@@ -76,7 +76,7 @@ func (d *Admin) summarise(ctx context.Context, q sqltext.Querier, f *admin.Feed)
 	if err != nil {
 		return err
 	}
-	return d.cfg.stmt("SELECT count(DISTINCT order_key) FROM {aside} WHERE blocking = 1 AND order_key <> '' AND feed = ").Word(f.Name).
+	return d.cfg.stmt("SELECT count(DISTINCT order_key) FROM {deferred} WHERE blocking = 1 AND order_key <> '' AND feed = ").Word(f.Name).
 		Row(ctx, q).Scan(&f.Blocked)
 }
 
@@ -102,11 +102,11 @@ func (d *Admin) AddFeed(ctx context.Context, by admin.By, name string, oldest bo
 			}
 		}
 		if !oldest {
-			lanes, err := d.pending(ctx, tx, f, 1)
+			shards, err := d.pending(ctx, tx, f, 1)
 			if err != nil {
 				return err
 			}
-			if len(lanes) > 0 {
+			if len(shards) > 0 {
 				return &admin.RefusedError{
 					Reason: fmt.Sprintf("messages wait in table %s, and a feed cannot leave them out", f.t.label),
 					Remedy: "add it with the oldest, or mark these rows as delivered first",
@@ -142,7 +142,7 @@ func (d *Admin) RemoveFeed(ctx context.Context, by admin.By, name string) error 
 		if err != nil {
 			return err
 		}
-		for _, table := range []string{"{aside}", "{starts}", "{problems}", "{members}", "{leases}", "{feeds}"} {
+		for _, table := range []string{"{deferred}", "{starts}", "{problems}", "{members}", "{leases}", "{feeds}"} {
 			if _, err := d.cfg.stmt("DELETE FROM ", table, " WHERE feed = ").Word(name).Exec(ctx, tx); err != nil {
 				return err
 			}
@@ -157,7 +157,7 @@ func (d *Admin) waitAgain(ctx context.Context, tx *sql.Tx, f *served) (before ma
 	before = make(map[string]any)
 	for {
 		counts, part := make(map[string]int), []string(nil)
-		err := d.cfg.stmt("SELECT row_id, status FROM {aside} WHERE feed = ").Word(f.name).SQL(" ORDER BY row_id LIMIT ").Number(chunk).
+		err := d.cfg.stmt("SELECT row_id, status FROM {deferred} WHERE feed = ").Word(f.name).SQL(" ORDER BY row_id LIMIT ").Number(chunk).
 			Each(ctx, tx, func(scan func(...any) error) error {
 				var rowID, status string
 				err := scan(&rowID, &status)

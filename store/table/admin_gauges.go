@@ -10,8 +10,8 @@ import (
 	"github.com/postrider/postrider/store/table/internal/sqltext"
 )
 
-// countAside is how far messages of a status, and those that wait in a shard, are counted.
-const countAside = 10_000
+// countDeferred is how far messages of a status, and those that wait in a shard, are counted.
+const countDeferred = 10_000
 
 // Gauges implements [admin.Gauges]. All of it is as of one snapshot.
 func (d *Admin) Gauges(ctx context.Context) (*admin.Standing, error) {
@@ -59,34 +59,34 @@ func (d *Admin) Gauges(ctx context.Context) (*admin.Standing, error) {
 
 func (d *Admin) standing(ctx context.Context, q sqltext.Querier, f *served, newest int64) (admin.FeedStanding, error) {
 	s := admin.FeedStanding{
-		Name: f.name, Paused: f.paused, Settled: f.settled, Pending: admin.Estimate{Exact: true}, Members: []admin.Member{}, Lanes: []admin.Lane{},
+		Name: f.name, Paused: f.paused, Settled: f.settled, Pending: admin.Estimate{Exact: true}, Members: []admin.Member{}, Shards: []admin.Shard{},
 	}
 	members, err := d.members(ctx, q, f)
 	if err != nil {
 		return s, err
 	}
 	s.Members = append(s.Members, members...)
-	pending, err := d.pending(ctx, q, f, countAside+1)
+	pending, err := d.pending(ctx, q, f, countDeferred+1)
 	if err != nil {
 		return s, err
 	}
-	if err := d.lanes(ctx, q, f, &s, pending, newest); err != nil {
+	if err := d.shards(ctx, q, f, &s, pending, newest); err != nil {
 		return s, err
 	}
 	if s.Canary, err = d.canary(ctx, q, f, pending); err != nil {
 		return s, err
 	}
-	s.Aside, err = d.gaugeAside(ctx, q, f)
+	s.Deferred, err = d.gaugeDeferred(ctx, q, f)
 	return s, err
 }
 
-// lanes adds the shards. Where there is more to count than anybody would wait for, numbers tell about how much it is.
-func (d *Admin) lanes(ctx context.Context, q sqltext.Querier, f *served, s *admin.FeedStanding, pending map[int]lanePending, newest int64) error {
+// shards adds the shards. Where there is more to count than anybody would wait for, numbers tell about how much it is.
+func (d *Admin) shards(ctx context.Context, q sqltext.Querier, f *served, s *admin.FeedStanding, pending map[int]shardPending, newest int64) error {
 	micros := d.cfg.Dialect.Micros
 	return d.cfg.stmt("SELECT shard, coalesce(holder, ''), ", micros("expires_at"), ", ", micros("changed_at"),
 		", crashes, CASE WHEN expires_at > {now} THEN 1 ELSE 0 END FROM {leases} WHERE feed = ").Word(f.name).SQL(" ORDER BY shard").
 		Each(ctx, q, func(scan func(...any) error) error {
-			var l admin.Lane
+			var l admin.Shard
 			var holder string
 			var until, changed sql.NullInt64
 			var held bool
@@ -106,14 +106,14 @@ func (d *Admin) lanes(ctx context.Context, q sqltext.Querier, f *served, s *admi
 				}
 			}
 			p := pending[l.Shard]
-			l.Oldest, l.Pending, l.Last = p.oldest, admin.Estimate{N: int64(p.n), Exact: p.n <= countAside}, newest
+			l.Oldest, l.Pending, l.Last = p.oldest, admin.Estimate{N: int64(p.n), Exact: p.n <= countDeferred}, newest
 			if p.n > 0 {
 				l.Last = p.first - 1
 			}
 			if !l.Pending.Exact {
 				l.Pending.N = max(l.Pending.N, (newest-p.first)/int64(f.t.shards))
 			}
-			s.Lanes = append(s.Lanes, l)
+			s.Shards = append(s.Shards, l)
 			s.Pending.N += l.Pending.N
 			s.Pending.Exact = s.Pending.Exact && l.Pending.Exact
 			s.Oldest = earlier(s.Oldest, l.Oldest)
@@ -137,23 +137,23 @@ func (d *Admin) members(ctx context.Context, q sqltext.Querier, f *served) (memb
 	return members, err
 }
 
-// gaugeAside counts what is deferred.
-func (d *Admin) gaugeAside(ctx context.Context, q sqltext.Querier, f *served) (admin.AsideCount, error) {
-	c := admin.AsideCount{Exact: true}
+// gaugeDeferred counts what is deferred.
+func (d *Admin) gaugeDeferred(ctx context.Context, q sqltext.Querier, f *served) (admin.DeferredCount, error) {
+	c := admin.DeferredCount{Exact: true}
 	for status, n := range map[feeds.Status]*int{
 		feeds.StatusScheduled: &c.Scheduled, feeds.StatusRetry: &c.Retry, feeds.StatusHeld: &c.Held, feeds.StatusWaiting: &c.Waiting,
 		feeds.StatusDead: &c.Dead, feeds.StatusParked: &c.Parked,
 	} {
-		found, err := d.countAside(ctx, q, f, &admin.Filter{Statuses: []feeds.Status{status}}, countAside+1)
+		found, err := d.countDeferred(ctx, q, f, &admin.Filter{Statuses: []feeds.Status{status}}, countDeferred+1)
 		if err != nil {
 			return c, err
 		}
-		c.Exact = c.Exact && found <= countAside
-		*n = min(found, countAside)
+		c.Exact = c.Exact && found <= countDeferred
+		*n = min(found, countDeferred)
 	}
 	var blocking int
-	err := d.cfg.stmt("SELECT count(*), count(DISTINCT x.order_key) FROM (SELECT order_key FROM {aside} WHERE blocking = 1 AND order_key <> '' AND feed = ").
-		Word(f.name).SQL(" LIMIT ").Number(countAside+1).SQL(") x").Row(ctx, q).Scan(&blocking, &c.Blocked)
-	c.Exact = c.Exact && blocking <= countAside
+	err := d.cfg.stmt("SELECT count(*), count(DISTINCT x.order_key) FROM (SELECT order_key FROM {deferred} WHERE blocking = 1 AND order_key <> '' AND feed = ").
+		Word(f.name).SQL(" LIMIT ").Number(countDeferred+1).SQL(") x").Row(ctx, q).Scan(&blocking, &c.Blocked)
+	c.Exact = c.Exact && blocking <= countDeferred
 	return c, err
 }

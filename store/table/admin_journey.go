@@ -8,7 +8,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/admin"
 	"github.com/postrider/postrider/store/feeds"
-	"github.com/postrider/postrider/store/table/internal/letters"
+	"github.com/postrider/postrider/store/table/internal/deadletters"
 	"github.com/postrider/postrider/store/table/internal/sqltext"
 )
 
@@ -67,7 +67,7 @@ func (d *Admin) follow(ctx context.Context, q sqltext.Querier, f *served, j *adm
 	if f.name == "" || m.DeferredAt.IsZero() && !f.only.Matches(&m.Message) {
 		return nil
 	}
-	leg := letters.LegOf(m)
+	leg := deadletters.LegOf(m)
 	if m.Status == feeds.StatusPublished {
 		leg.Settled = rows[0].settled
 	}

@@ -25,8 +25,8 @@ func (d *Admin) Messages(ctx context.Context, feed string, filter admin.Filter, 
 		if err != nil {
 			return err
 		}
-		if onlyAside(filter.Statuses) {
-			page, err = d.asideMessages(ctx, tx, f, filter, before, limit)
+		if onlyDeferred(filter.Statuses) {
+			page, err = d.deferredMessages(ctx, tx, f, filter, before, limit)
 			return err
 		}
 		s, possible, err := d.newSearch(ctx, tx, f, &filter, before)
@@ -47,19 +47,19 @@ func (d *Admin) Messages(ctx context.Context, feed string, filter admin.Filter, 
 	return page, nil
 }
 
-// onlyAside reports whether nothing is asked for but what is deferred.
-func onlyAside(statuses []feeds.Status) bool {
-	return len(statuses) > 0 && !slices.ContainsFunc(statuses, func(s feeds.Status) bool { return !slices.Contains(setAside, s) })
+// onlyDeferred reports whether nothing is asked for but what is deferred.
+func onlyDeferred(statuses []feeds.Status) bool {
+	return len(statuses) > 0 && !slices.ContainsFunc(statuses, func(s feeds.Status) bool { return !slices.Contains(deferredStatuses, s) })
 }
 
-// asideMessages returns what is deferred, newest first.
-func (d *Admin) asideMessages(ctx context.Context, q sqltext.Querier, f *served, filter admin.Filter, before int64, limit int) (page admin.LogPage, err error) {
+// deferredMessages returns what is deferred, newest first.
+func (d *Admin) deferredMessages(ctx context.Context, q sqltext.Querier, f *served, filter admin.Filter, before int64, limit int) (page admin.LogPage, err error) {
 	var after *place
 	if before > 0 {
 		after = &place{seq: before}
 	}
 	canaries := filter.Type == feeds.CanaryType || !filter.ID.IsZero()
-	err = d.walk(ctx, q, f, filter, after, true, func(l *letter) bool {
+	err = d.walk(ctx, q, f, filter, after, true, func(l *deadLetter) bool {
 		if n := len(page.Items); n >= limit && page.Items[n-1].Seq != l.Seq {
 			page.Next, page.Until = page.Items[n-1].Seq, page.Items[n-1].EnqueuedAt
 			return false
@@ -99,14 +99,14 @@ func (d *Admin) standings(ctx context.Context, q sqltext.Querier, f *served, row
 		if err != nil {
 			return nil, err
 		}
-		asides, err := asideRows(ctx, q, d.cfg.stmt("SELECT ", asideColumns(d.cfg.Dialect), " FROM {aside} a WHERE a.feed = ").Word(f.name).SQL(" AND ").
+		rows, err := deferredRows(ctx, q, d.cfg.stmt("SELECT ", deferredColumns(d.cfg.Dialect), " FROM {deferred} a WHERE a.feed = ").Word(f.name).SQL(" AND ").
 			Words("a.row_id", ids))
 		if err != nil {
 			return nil, err
 		}
-		byRow := make(map[string]*asideRow, len(asides))
-		for i := range asides {
-			byRow[asides[i].rowID] = &asides[i]
+		byRow := make(map[string]*deferredRow, len(rows))
+		for i := range rows {
+			byRow[rows[i].rowID] = &rows[i]
 		}
 		for i := range part {
 			r, ok := records[part[i].rowID]

@@ -24,7 +24,7 @@ func TestAdminInPages(t *testing.T) {
 		p.exec(`INSERT INTO postrider_outbox (status, type, aggregate_type, aggregate_id, payload)
 			SELECT 'dead', CASE WHEN seq % 7 = 0 THEN 'seventh' ELSE 'other' END, 'order', CASE WHEN seq % 10 = 0 THEN CAST(seq AS ` + text +
 			`) ELSE 'one' END, '{}' FROM ` + numbers)
-		p.exec(`INSERT INTO postrider_aside (feed, row_id, shard, seq, order_key, status, attempts, enqueued_at, deferred_at, last_error)
+		p.exec(`INSERT INTO postrider_deferred (feed, row_id, shard, seq, order_key, status, attempts, enqueued_at, deferred_at, last_error)
 			SELECT f.feed, CAST(o.id AS ` + text + `), o.shard, o.id, concat('order/', o.aggregate_id), 'dead', 3, o.created_at, o.created_at,
 			  CASE WHEN o.id % 100 = 0 THEN 'time out' ELSE 'refused' END FROM postrider_outbox o JOIN postrider_feeds f ON 1 = 1`)
 		d := newAdmin(p, p.Server, p.cfg)

@@ -10,8 +10,8 @@ import (
 	"github.com/postrider/postrider/store/table/internal/sqltext"
 )
 
-// lanePending is what waits in a shard.
-type lanePending struct {
+// shardPending is what waits in a shard.
+type shardPending struct {
 	n      int
 	first  int64 // its place in the order
 	oldest time.Time
@@ -19,7 +19,7 @@ type lanePending struct {
 
 // pending returns what waits, by shard, without what is deferred. Of a shard no more than most are counted, as far as the table lets
 // shards be counted apart.
-func (d *Admin) pending(ctx context.Context, q sqltext.Querier, f *served, most int) (map[int]lanePending, error) {
+func (d *Admin) pending(ctx context.Context, q sqltext.Querier, f *served, most int) (map[int]shardPending, error) {
 	t := f.t
 	s := d.cfg.stmt()
 	if t.layout.native {
@@ -38,34 +38,34 @@ func (d *Admin) pending(ctx context.Context, q sqltext.Querier, f *served, most 
 		}
 		s.SQL("SELECT x.c0, count(*), min(x.c1), min(x.c2) FROM (").Add(firstWaiting(f, int64(most)*int64(t.shards), nil, t.shard, t.seq, enqueued)).SQL(") x GROUP BY x.c0")
 	}
-	lanes := make(map[int]lanePending)
+	shards := make(map[int]shardPending)
 	err := s.Each(ctx, q, func(scan func(...any) error) error {
 		var shard int
-		var l lanePending
+		var l shardPending
 		var first, oldest sql.NullInt64
 		err := scan(&shard, &l.n, &first, &oldest)
 		if l.first, l.oldest = first.Int64, sqltext.Moment(oldest); l.n > 0 {
-			lanes[shard] = l
+			shards[shard] = l
 		}
 		return err
 	})
 	if err == nil && t.layout.native {
-		err = d.oldest(ctx, q, t, lanes)
+		err = d.oldest(ctx, q, t, shards)
 	}
-	return lanes, err
+	return shards, err
 }
 
-// notAside adds the condition that a row is not deferred.
-func notAside(t *table, feed string) func(*sqltext.Stmt) *sqltext.Stmt {
+// notDeferred adds the condition that a row is not deferred.
+func notDeferred(t *table, feed string) func(*sqltext.Stmt) *sqltext.Stmt {
 	return func(s *sqltext.Stmt) *sqltext.Stmt {
-		return s.SQL("NOT EXISTS (SELECT 1 FROM {aside} a WHERE a.feed = ").Word(feed).SQL(" AND a.row_id = ", t.outerRowID(), ")")
+		return s.SQL("NOT EXISTS (SELECT 1 FROM {deferred} a WHERE a.feed = ").Word(feed).SQL(" AND a.row_id = ", t.outerRowID(), ")")
 	}
 }
 
 // oldest fills in when the first rows were written.
-func (d *Admin) oldest(ctx context.Context, q sqltext.Querier, t *table, lanes map[int]lanePending) error {
+func (d *Admin) oldest(ctx context.Context, q sqltext.Querier, t *table, shards map[int]shardPending) error {
 	var ids []string
-	for _, l := range lanes {
+	for _, l := range shards {
 		ids = append(ids, strconv.FormatInt(l.first, 10))
 	}
 	if len(ids) == 0 {
@@ -75,23 +75,23 @@ func (d *Admin) oldest(ctx context.Context, q sqltext.Querier, t *table, lanes m
 		var shard int
 		var at sql.NullInt64
 		err := scan(&shard, &at)
-		l := lanes[shard]
+		l := shards[shard]
 		l.oldest = sqltext.Moment(at)
-		lanes[shard] = l
+		shards[shard] = l
 		return err
 	})
 }
 
 // canary returns when the newest canary was written that has come through, of the shard where that is longest ago. What waits holds
 // up the canaries behind it, so that those of a shard have come through as far as the first row that waits.
-func (d *Admin) canary(ctx context.Context, q sqltext.Querier, f *served, lanes map[int]lanePending) (time.Time, error) {
+func (d *Admin) canary(ctx context.Context, q sqltext.Querier, f *served, shards map[int]shardPending) (time.Time, error) {
 	var at sql.NullInt64
 	err := d.cfg.stmt("SELECT ", d.cfg.Dialect.Micros("at"), " FROM {dedup} WHERE dedup_key = ").Word(canaryKey).Row(ctx, q).Scan(&at)
 	if errors.Is(err, sql.ErrNoRows) || !f.t.layout.native {
 		return time.Time{}, nil
 	}
 	through := sqltext.Moment(at)
-	for _, l := range lanes {
+	for _, l := range shards {
 		through = earlier(through, l.oldest)
 	}
 	return through, err

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	searchFor   = 100 * time.Millisecond // how long the table is searched for one page
-	searchStep  = 5000                   // how many rows are looked at in a step
-	searchAside = 100_000                // how much of what is deferred is searched
-	searchTies  = 10_000                 // how many rows of the same place are returned together
-	timeSlack   = time.Minute            // by how much order and times may differ
+	searchFor      = 100 * time.Millisecond // how long the table is searched for one page
+	searchStep     = 5000                   // how many rows are looked at in a step
+	searchDeferred = 100_000                // how much of what is deferred is searched
+	searchTies     = 10_000                 // how many rows of the same place are returned together
+	timeSlack      = time.Minute            // by how much order and times may differ
 )
 
 // search goes through a table from its newest rows down, step by step, for as long as anybody wants to wait.

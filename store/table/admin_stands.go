@@ -79,7 +79,7 @@ func (d *Admin) search(ctx context.Context, q sqltext.Querier, f *served, id pos
 		})
 		return n, last, err
 	}
-	st := d.cfg.stmt("SELECT row_id, seq FROM {aside} WHERE feed = ").Word(f.name).SQL(" ORDER BY row_id LIMIT ").Number(searchAside)
+	st := d.cfg.stmt("SELECT row_id, seq FROM {deferred} WHERE feed = ").Word(f.name).SQL(" ORDER BY row_id LIMIT ").Number(searchDeferred)
 	_, _, err = look(st)
 	deadline, before := time.Now().Add(searchFor), int64(0)
 	for err == nil && len(rowIDs) == 0 && time.Now().Before(deadline) {

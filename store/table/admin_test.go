@@ -163,7 +163,7 @@ func TestAdminWithoutWords(t *testing.T) {
 		if n, err := d.Rewind(t.Context(), by, "bakery", admin.Point{ID: table.DerivedID(identity, "notes", "2")}); err != nil || n != 2 {
 			t.Errorf("rewound %d, and %v; want 2", n, err)
 		}
-		if g, err := d.Gauges(t.Context()); err != nil || g.Feeds[0].Pending.N != 2 || g.Feeds[0].Aside.Retry != 1 || g.Enqueued != 4 {
+		if g, err := d.Gauges(t.Context()); err != nil || g.Feeds[0].Pending.N != 2 || g.Feeds[0].Deferred.Retry != 1 || g.Enqueued != 4 {
 			t.Errorf("got %+v, and %v", cmp.Or(g, &admin.Standing{}), err)
 		}
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/postrider/postrider/store/table/internal/sqltext"
 )
 
-// letter is a message that is deferred, and its row.
-type letter struct {
+// deadLetter is a message that is deferred, and its row.
+type deadLetter struct {
 	feeds.Deferred
 	rowID string
 }
@@ -22,16 +22,16 @@ const walkPage = 1000
 
 // walk visits the messages that are deferred and match, in the order of the log or against it, behind a place if there is one. It
 // ends when visit returns false.
-func (d *Admin) walk(ctx context.Context, q sqltext.Querier, f *served, filter admin.Filter, after *place, newest bool, visit func(*letter) bool) error {
+func (d *Admin) walk(ctx context.Context, q sqltext.Querier, f *served, filter admin.Filter, after *place, newest bool, visit func(*deadLetter) bool) error {
 	if f.name == "" || filter.Feed != "" && filter.Feed != f.name {
 		return nil
 	}
-	w, possible, err := d.asideWhere(ctx, q, f, &filter)
+	w, possible, err := d.deferredWhere(ctx, q, f, &filter)
 	if err != nil || !possible {
 		return err
 	}
 	for {
-		page, more, err := d.asidePage(ctx, q, f, w, after, newest)
+		page, more, err := d.deferredPage(ctx, q, f, w, after, newest)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -55,10 +55,10 @@ func (d *Admin) walk(ctx context.Context, q sqltext.Querier, f *served, filter a
 }
 
 // likely leaves those rows that can match, so that no others have to be loaded.
-func (d *Admin) likely(ctx context.Context, q sqltext.Querier, f *served, filter *admin.Filter, page []asideRow) ([]asideRow, error) {
+func (d *Admin) likely(ctx context.Context, q sqltext.Querier, f *served, filter *admin.Filter, page []deferredRow) ([]deferredRow, error) {
 	outside := *filter
 	outside.ID, outside.Type, outside.Topic, outside.Tenant, outside.Key = postrider.ID{}, "", "", "", ""
-	page = slices.DeleteFunc(page, func(r asideRow) bool {
+	page = slices.DeleteFunc(page, func(r deferredRow) bool {
 		known := r.with(postrider.Message{}, f.name)
 		return !outside.Matches(&known)
 	})
@@ -78,12 +78,12 @@ func (d *Admin) likely(ctx context.Context, q sqltext.Querier, f *served, filter
 			match[rowID] = true
 			return err
 		})
-	return slices.DeleteFunc(page, func(r asideRow) bool { return !match[r.rowID] }), err
+	return slices.DeleteFunc(page, func(r deferredRow) bool { return !match[r.rowID] }), err
 }
 
-// asidePage returns what comes next, and whether there may be more. Each shard is asked by itself, because the index has the shard
+// deferredPage returns what comes next, and whether there may be more. Each shard is asked by itself, because the index has the shard
 // first.
-func (d *Admin) asidePage(ctx context.Context, q sqltext.Querier, f *served, w adminWhere, after *place, newest bool) (page []asideRow, more bool, err error) {
+func (d *Admin) deferredPage(ctx context.Context, q sqltext.Querier, f *served, w adminWhere, after *place, newest bool) (page []deferredRow, more bool, err error) {
 	each := max(walkPage/f.t.shards, 20)
 	order, sign, beyond := " ORDER BY a.seq LIMIT ", 1, ">"
 	if newest {
@@ -94,7 +94,7 @@ func (d *Admin) asidePage(ctx context.Context, q sqltext.Querier, f *served, w a
 		if shard > 0 {
 			s.SQL(" UNION ALL ")
 		}
-		s.SQL("(SELECT ", asideColumns(d.cfg.Dialect), " FROM {aside} a").Add(where(w...)).SQL(" AND a.shard = ").Number(int64(shard))
+		s.SQL("(SELECT ", deferredColumns(d.cfg.Dialect), " FROM {deferred} a").Add(where(w...)).SQL(" AND a.shard = ").Number(int64(shard))
 		if after != nil {
 			s.SQL(" AND a.seq ", beyond)
 			if sign*cmp.Compare(shard, after.shard) > 0 { // of two in the same place, the shard decides
@@ -104,8 +104,8 @@ func (d *Admin) asidePage(ctx context.Context, q sqltext.Querier, f *served, w a
 		}
 		s.SQL(order).Number(int64(each)).SQL(")")
 	}
-	page, err = asideRows(ctx, q, s)
-	slices.SortFunc(page, func(a, b asideRow) int {
+	page, err = deferredRows(ctx, q, s)
+	slices.SortFunc(page, func(a, b deferredRow) int {
 		return sign * cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.shard, b.shard))
 	})
 	got := make([]int, f.t.shards)
@@ -118,8 +118,8 @@ func (d *Admin) asidePage(ctx context.Context, q sqltext.Querier, f *served, w a
 }
 
 // withMessages completes rows with their messages. Of one whose row is gone from the table, only the key is known.
-func (d *Admin) withMessages(ctx context.Context, q sqltext.Querier, f *served, page []asideRow) ([]letter, error) {
-	deadLetters := make([]letter, 0, len(page))
+func (d *Admin) withMessages(ctx context.Context, q sqltext.Querier, f *served, page []deferredRow) ([]deadLetter, error) {
+	deadLetters := make([]deadLetter, 0, len(page))
 	for part := range slices.Chunk(page, chunk) {
 		ids := make([]string, len(part))
 		for i := range part {
@@ -134,18 +134,18 @@ func (d *Admin) withMessages(ctx context.Context, q sqltext.Querier, f *served, 
 			if r, ok := records[part[i].rowID]; ok {
 				m = r.Message
 			}
-			deadLetters = append(deadLetters, letter{part[i].with(m, f.name), part[i].rowID})
+			deadLetters = append(deadLetters, deadLetter{part[i].with(m, f.name), part[i].rowID})
 		}
 	}
 	return deadLetters, nil
 }
 
-// lettersOf returns what is deferred of certain rows, by row.
-func (d *Admin) deadLettersOf(ctx context.Context, q sqltext.Querier, f *served, rowIDs []string) (map[string]letter, error) {
-	found := make(map[string]letter, len(rowIDs))
+// deadLettersOf returns what is deferred of certain rows, by row.
+func (d *Admin) deadLettersOf(ctx context.Context, q sqltext.Querier, f *served, rowIDs []string) (map[string]deadLetter, error) {
+	found := make(map[string]deadLetter, len(rowIDs))
 	for part := range slices.Chunk(rowIDs, chunk) {
-		s := d.cfg.stmt("SELECT ", asideColumns(d.cfg.Dialect), " FROM {aside} a WHERE a.feed = ").Word(f.name)
-		rows, err := asideRows(ctx, q, s.SQL(" AND ").Words("a.row_id", part))
+		s := d.cfg.stmt("SELECT ", deferredColumns(d.cfg.Dialect), " FROM {deferred} a WHERE a.feed = ").Word(f.name)
+		rows, err := deferredRows(ctx, q, s.SQL(" AND ").Words("a.row_id", part))
 		if err != nil {
 			return nil, err
 		}

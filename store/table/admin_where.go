@@ -28,9 +28,9 @@ func where(conditions ...func(*sqltext.Stmt)) func(*sqltext.Stmt) *sqltext.Stmt 
 	}
 }
 
-// asideWhere is what of a filter the database can look for in what is deferred; [admin.Filter.Matches] looks at the rest. Nothing is
+// deferredWhere is what of a filter the database can look for in what is deferred; [admin.Filter.Matches] looks at the rest. Nothing is
 // possible where the ID is nobody's.
-func (d *Admin) asideWhere(ctx context.Context, q sqltext.Querier, f *served, filter *admin.Filter) (w adminWhere, possible bool, err error) {
+func (d *Admin) deferredWhere(ctx context.Context, q sqltext.Querier, f *served, filter *admin.Filter) (w adminWhere, possible bool, err error) {
 	w.add(func(s *sqltext.Stmt) { s.SQL("a.feed = ").Word(f.name) })
 	if !filter.ID.IsZero() {
 		ids, complete, err := f.t.find(ctx, q, filter.ID)
@@ -64,7 +64,7 @@ func (d *Admin) asideWhere(ctx context.Context, q sqltext.Querier, f *served, fi
 	}
 	if filter.Head {
 		w.add(func(s *sqltext.Stmt) {
-			s.SQL(`a.blocking = 1 AND NOT EXISTS (SELECT 1 FROM {aside} e WHERE e.feed = a.feed AND e.order_key = a.order_key
+			s.SQL(`a.blocking = 1 AND NOT EXISTS (SELECT 1 FROM {deferred} e WHERE e.feed = a.feed AND e.order_key = a.order_key
 				AND e.blocking = 1 AND e.seq < a.seq)`)
 		})
 	}

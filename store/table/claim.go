@@ -56,7 +56,7 @@ func (f *feed) claim(ctx context.Context, asks []*ask) error {
 			ours, locked := free[c.rowID]
 			switch {
 			case !slices.Contains(held, c.shard) || c.key.Valid && behind[c.key.String]:
-			case !locked || !ours && !a.lane.claimed[c.rowID]:
+			case !locked || !ours && !a.shard.claimed[c.rowID]:
 				behind[c.key.String] = c.key.Valid
 			case len(a.rows) == a.Limit:
 				a.more = true
@@ -74,7 +74,7 @@ func (f *feed) claim(ctx context.Context, asks []*ask) error {
 	defer f.mu.Unlock()
 	for _, a := range asks {
 		for _, id := range a.rows {
-			a.lane.claimed[id] = true
+			a.shard.claimed[id] = true
 		}
 	}
 	return nil

@@ -93,17 +93,17 @@ func (f *feed) conclude(ctx context.Context, tx sqltext.Querier, done []feeds.Co
 }
 
 // concluded returns what stands about the messages that are concluded.
-func (f *feed) concluded(ctx context.Context, tx sqltext.Querier, done []feeds.Conclusion) (map[place]asideRow, error) {
+func (f *feed) concluded(ctx context.Context, tx sqltext.Querier, done []feeds.Conclusion) (map[place]deferredRow, error) {
 	seqs := make(map[int][]string) // by shard
 	for _, c := range done {
 		seqs[c.Shard] = append(seqs[c.Shard], strconv.FormatInt(c.Seq, 10))
 	}
-	rows := make(map[place]asideRow)
+	rows := make(map[place]deferredRow)
 	for shard, some := range seqs {
 		for part := range slices.Chunk(some, chunk) {
-			s := f.cfg().stmt("SELECT ", asideColumns(f.cfg().Dialect), " FROM {aside} a WHERE a.feed = ").Word(f.name)
+			s := f.cfg().stmt("SELECT ", deferredColumns(f.cfg().Dialect), " FROM {deferred} a WHERE a.feed = ").Word(f.name)
 			s.SQL(" AND a.shard = ").Number(int64(shard)).SQL(" AND ").OneOf("a.seq", "bigint", part, func(n string) string { return n })
-			found, err := asideRows(ctx, tx, s)
+			found, err := deferredRows(ctx, tx, s)
 			if err != nil {
 				return nil, err
 			}
@@ -117,7 +117,7 @@ func (f *feed) concluded(ctx context.Context, tx sqltext.Querier, done []feeds.C
 
 // tried records an attempt that has failed.
 func (f *feed) tried(ctx context.Context, tx sqltext.Querier, rowID string, c *feeds.Conclusion) error {
-	s := f.cfg().stmt("UPDATE {aside} SET status = ").Text(string(c.Status)).SQL(", attempts = ").Number(int64(c.Attempts))
+	s := f.cfg().stmt("UPDATE {deferred} SET status = ").Text(string(c.Status)).SQL(", attempts = ").Number(int64(c.Attempts))
 	s.SQL(", tried_at = {now}, last_error = ").Add(causeText(c.Cause)).SQL(", available_at = ")
 	if c.Status == feeds.StatusRetry {
 		s.Later("{now}", max(c.Delay, 0))

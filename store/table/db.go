@@ -7,7 +7,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/store/feeds"
-	"github.com/postrider/postrider/store/table/internal/letters"
+	"github.com/postrider/postrider/store/table/internal/deadletters"
 	"github.com/postrider/postrider/store/table/internal/sqltext"
 )
 
@@ -38,7 +38,7 @@ func (t *DB) Feeds() feeds.Store { return &feedStore{db: t.db, cfg: t.cfg} }
 func (t *DB) Admin() *Admin {
 	d := &Admin{db: t.db, cfg: t.cfg}
 	if t.cfg.Dialect == sqltext.MySQL {
-		d.inbox = letters.New(t.db, t.cfg.own())
+		d.inbox = deadletters.New(t.db, t.cfg.own())
 	}
 	return d
 }

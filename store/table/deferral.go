@@ -23,7 +23,7 @@ var lastDay = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 // setting is a message that is to be deferred.
 type setting struct {
 	*feeds.Deferral
-	handed
+	inFlight
 	due bool // at once: it waits for nothing
 }
 
@@ -40,7 +40,7 @@ func (f *feed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 	var all []setting
 	seen := make(map[string]bool)
 	for i := range msgs {
-		h, err := f.handedOut(msgs[i].Batch, msgs[i].Index)
+		h, err := f.findInFlight(msgs[i].Batch, msgs[i].Index)
 		if err != nil {
 			return fmt.Errorf("table: defer: %w", err)
 		}
@@ -55,20 +55,20 @@ func (f *feed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 		shards = append(shards, msgs[i].Batch.Shard)
 		if !seen[h.rowID] {
 			seen[h.rowID] = true
-			all = append(all, setting{Deferral: &msgs[i], handed: h})
+			all = append(all, setting{Deferral: &msgs[i], inFlight: h})
 		}
 	}
-	err := f.owning(ctx, shards, func(tx *sql.Tx) error { return f.setAside(ctx, tx, slices.Clone(all)) })
+	err := f.owning(ctx, shards, func(tx *sql.Tx) error { return f.writeDeferrals(ctx, tx, slices.Clone(all)) })
 	if err != nil {
 		return fmt.Errorf("table: defer: %w", err)
 	}
-	f.markAside(msgs)
+	f.markDeferred(msgs)
 	return nil
 }
 
-// setAside writes what is not deferred yet.
-func (f *feed) setAside(ctx context.Context, tx sqltext.Querier, all []setting) error {
-	all, err := f.notYetAside(ctx, tx, all)
+// writeDeferrals writes what is not deferred yet.
+func (f *feed) writeDeferrals(ctx context.Context, tx sqltext.Querier, all []setting) error {
+	all, err := f.notYetDeferred(ctx, tx, all)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (f *feed) setAside(ctx context.Context, tx sqltext.Querier, all []setting) 
 	}
 	var rowIDs []string
 	for part := range slices.Chunk(all, chunk) {
-		if err := f.insertAside(ctx, tx, part); err != nil {
+		if err := f.insertDeferred(ctx, tx, part); err != nil {
 			return err
 		}
 		for _, s := range part {
@@ -93,15 +93,15 @@ func (f *feed) setAside(ctx context.Context, tx sqltext.Querier, all []setting) 
 	return f.t.mirror(ctx, tx, f.name, rowIDs)
 }
 
-// notYetAside leaves out what is deferred already.
-func (f *feed) notYetAside(ctx context.Context, tx sqltext.Querier, all []setting) ([]setting, error) {
+// notYetDeferred leaves out what is deferred already.
+func (f *feed) notYetDeferred(ctx context.Context, tx sqltext.Querier, all []setting) ([]setting, error) {
 	known := make(map[string]bool)
 	for part := range slices.Chunk(all, chunk) {
 		var rowIDs []string
 		for _, s := range part {
 			rowIDs = append(rowIDs, s.rowID)
 		}
-		s := f.cfg().stmt("SELECT row_id FROM {aside} WHERE feed = ").Word(f.name).SQL(" AND ").Words("row_id", rowIDs)
+		s := f.cfg().stmt("SELECT row_id FROM {deferred} WHERE feed = ").Word(f.name).SQL(" AND ").Words("row_id", rowIDs)
 		err := s.Each(ctx, tx, func(scan func(...any) error) error {
 			var rowID string
 			err := scan(&rowID)
@@ -144,8 +144,8 @@ func (f *feed) findDue(ctx context.Context, tx sqltext.Querier, all []setting) e
 	return nil
 }
 
-func (f *feed) insertAside(ctx context.Context, tx sqltext.Querier, part []setting) error {
-	q := f.cfg().stmt(`INSERT INTO {aside} (feed, row_id, shard, seq, order_key, status, blocking, attempts, priority, last_error,
+func (f *feed) insertDeferred(ctx context.Context, tx sqltext.Querier, part []setting) error {
+	q := f.cfg().stmt(`INSERT INTO {deferred} (feed, row_id, shard, seq, order_key, status, blocking, attempts, priority, last_error,
 		enqueued_at, deferred_at, name, name_hash, tried_at, available_at) VALUES `)
 	for i, s := range part {
 		if i > 0 {

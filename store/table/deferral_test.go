@@ -173,8 +173,8 @@ const stories = `SELECT type, status, attempts, last_error, CASE WHEN retry_afte
 	INTERVAL '59' MINUTE AND retry_after < CURRENT_TIMESTAMP(6) + INTERVAL '61' MINUTE THEN 'later' ELSE 'else' END,
 	CASE WHEN sent_at IS NULL THEN 'unsent' ELSE 'sent' END, CASE WHEN updated_at IS NULL THEN 'old' ELSE 'new' END FROM bakery_outbox ORDER BY type`
 
-// TestAsideInItsOwnWords follows a key from its first failure to its end, by what the team that owns the table sees.
-func TestAsideInItsOwnWords(t *testing.T) {
+// TestDeferredInItsOwnWords follows a key from its first failure to its end, by what the team that owns the table sees.
+func TestDeferredInItsOwnWords(t *testing.T) {
 	tabletest.Each(t, func(t *testing.T, open func(testing.TB) tabletest.Server) {
 		a := adoptAs(t, open(t), bakeryTable, bakery)
 		for i := range 3 {
@@ -188,7 +188,7 @@ func TestAsideInItsOwnWords(t *testing.T) {
 		}
 
 		seq := func() (shard int, seq int64) {
-			a.must(a.DB.QueryRowContext(t.Context(), `SELECT shard, min(seq) FROM postrider_aside GROUP BY shard`).Scan(&shard, &seq))
+			a.must(a.DB.QueryRowContext(t.Context(), `SELECT shard, min(seq) FROM postrider_deferred GROUP BY shard`).Scan(&shard, &seq))
 			return shard, seq
 		}
 		shard, first := seq()
@@ -210,7 +210,7 @@ func TestAsideInItsOwnWords(t *testing.T) {
 		}
 
 		// An operator has it tried again: all go, in their order.
-		a.exec(`UPDATE postrider_aside SET status = 'retry', attempts = 0, available_at = deferred_at WHERE status = 'dead'`)
+		a.exec(`UPDATE postrider_deferred SET status = 'retry', attempts = 0, available_at = deferred_at WHERE status = 'dead'`)
 		due := a.due()
 		var types []string
 		var done []feeds.Conclusion
@@ -225,12 +225,12 @@ func TestAsideInItsOwnWords(t *testing.T) {
 			t.Errorf("free are %q, and %v", free, err)
 		}
 		a.expectRows(stories, "bread.0 SENT 2 burnt never sent new", "bread.1 SENT 0 null never sent new", "bread.2 SENT 0 null never sent new")
-		a.expectRows(`SELECT row_id FROM postrider_aside`)
+		a.expectRows(`SELECT row_id FROM postrider_deferred`)
 	})
 }
 
-// TestAsideWithoutWords has a table that can only say that a message was delivered.
-func TestAsideWithoutWords(t *testing.T) {
+// TestDeferredWithoutWords has a table that can only say that a message was delivered.
+func TestDeferredWithoutWords(t *testing.T) {
 	layout := table.Layout{
 		Table: "notes", ID: "id", DefaultType: "note", Columns: table.Columns{AggregateID: "author", Payload: "body"},
 		State: table.State{PublishedAt: "published_at"},
@@ -246,10 +246,10 @@ func TestAsideWithoutWords(t *testing.T) {
 			t.Fatalf("%d messages are read again, though they are deferred", len(batches[0].Messages))
 		}
 		a.expectRows(state, "1 waits", "2 waits")
-		a.expectRows(`SELECT row_id, status, attempts, last_error FROM postrider_aside ORDER BY row_id`, "1 dead 3 refused", "2 waiting 0 null")
+		a.expectRows(`SELECT row_id, status, attempts, last_error FROM postrider_deferred ORDER BY row_id`, "1 dead 3 refused", "2 waiting 0 null")
 
 		// Somebody deletes the row that was tried again meanwhile: the next one must not wait for it.
-		a.exec(`UPDATE postrider_aside SET status = 'retry', available_at = deferred_at WHERE status = 'dead'`)
+		a.exec(`UPDATE postrider_deferred SET status = 'retry', available_at = deferred_at WHERE status = 'dead'`)
 		a.exec(`DELETE FROM notes WHERE id = 1`)
 		deadline := time.Now().Add(20 * time.Second)
 		due := a.due()
@@ -265,6 +265,6 @@ func TestAsideWithoutWords(t *testing.T) {
 			t.Errorf("free are %q", free)
 		}
 		a.expectRows(state, "2 gone")
-		a.expectRows(`SELECT row_id FROM postrider_aside`)
+		a.expectRows(`SELECT row_id FROM postrider_deferred`)
 	})
 }

@@ -24,7 +24,7 @@ const (
 // Blocked implements [feeds.Deferrer]. The first message that blocks a key never waits for another, so those that do are left
 // out: there may be very many of a key.
 func (f *feed) Blocked(ctx context.Context, shard int) (keys []string, err error) {
-	s := f.cfg().stmt("SELECT order_key FROM {aside} WHERE feed = ").Word(f.name).SQL(" AND shard = ").Number(int64(shard))
+	s := f.cfg().stmt("SELECT order_key FROM {deferred} WHERE feed = ").Word(f.name).SQL(" AND shard = ").Number(int64(shard))
 	s.SQL(" AND blocking = 1 AND status <> 'waiting' AND order_key IS NOT NULL")
 	seen := make(map[string]bool)
 	err = s.Each(ctx, f.store.db, func(scan func(...any) error) error {
@@ -118,14 +118,14 @@ func (f *feed) within(ctx context.Context, ids []string, bytes int) (records map
 
 // dueHead is a message that may be sent, with what waits behind it.
 type dueHead struct {
-	asideRow
+	deferredRow
 	probe bool // alone
 	rank  int  // among those whose time has come, or those that were held
 }
 
 // due returns what is to be sent, and what may follow it. Those whose time has come and those that were held take turns, so that
 // neither keeps the other from being sent.
-func (f *feed) due(ctx context.Context, want feeds.DueRequest, now time.Time) ([]asideRow, error) {
+func (f *feed) due(ctx context.Context, want feeds.DueRequest, now time.Time) ([]deferredRow, error) {
 	timed, err := f.dueHeads(ctx, want.Shards, now, want.Limit)
 	if err != nil {
 		return nil, err
@@ -136,11 +136,11 @@ func (f *feed) due(ctx context.Context, want feeds.DueRequest, now time.Time) ([
 	}
 	var heads []dueHead
 	for i, r := range timed {
-		heads = append(heads, dueHead{asideRow: r, rank: i})
+		heads = append(heads, dueHead{deferredRow: r, rank: i})
 	}
 	heads = append(heads, held...)
 	slices.SortStableFunc(heads, func(a, b dueHead) int { return cmp.Compare(a.rank, b.rank) })
-	var due []asideRow
+	var due []deferredRow
 	for part := range slices.Chunk(heads, 25) {
 		behind, err := f.behind(ctx, part)
 		if err != nil {
@@ -150,7 +150,7 @@ func (f *feed) due(ctx context.Context, want feeds.DueRequest, now time.Time) ([
 			if len(due) >= want.Limit {
 				return due, nil
 			}
-			due = append(due, head.asideRow)
+			due = append(due, head.deferredRow)
 			n := 0
 			for _, r := range behind[shardKey{head.shard, head.key}] {
 				if !head.blocks() || head.probe || r.seq <= head.seq {
@@ -167,22 +167,22 @@ func (f *feed) due(ctx context.Context, want feeds.DueRequest, now time.Time) ([
 }
 
 // dueHeads returns those whose time has come.
-func (f *feed) dueHeads(ctx context.Context, shards []int, now time.Time, limit int) ([]asideRow, error) {
-	s := f.cfg().stmt("SELECT ", asideColumns(f.cfg().Dialect), " FROM (SELECT * FROM (")
+func (f *feed) dueHeads(ctx context.Context, shards []int, now time.Time, limit int) ([]deferredRow, error) {
+	s := f.cfg().stmt("SELECT ", deferredColumns(f.cfg().Dialect), " FROM (SELECT * FROM (")
 	for i, shard := range shards {
 		if i > 0 {
 			s.SQL(" UNION ALL ")
 		}
-		s.SQL("(SELECT feed, shard, seq, priority, available_at FROM {aside} WHERE feed = ").Word(f.name).SQL(" AND shard = ").Number(int64(shard))
+		s.SQL("(SELECT feed, shard, seq, priority, available_at FROM {deferred} WHERE feed = ").Word(f.name).SQL(" AND shard = ").Number(int64(shard))
 		s.SQL(" AND available_at <= ").At(now).SQL(" ORDER BY available_at, seq LIMIT ").Number(int64(max(overtaken, limit))).SQL(")")
 	}
 	s.SQL(") o ORDER BY priority DESC, available_at, seq LIMIT ").Number(int64(limit))
-	return asideRows(ctx, f.store.db, s.SQL(`) h JOIN {aside} a ON a.feed = h.feed AND a.shard = h.shard AND a.seq = h.seq
+	return deferredRows(ctx, f.store.db, s.SQL(`) h JOIN {deferred} a ON a.feed = h.feed AND a.shard = h.shard AND a.seq = h.seq
 		ORDER BY h.priority DESC, h.available_at, h.seq`))
 }
 
 // behind returns those that come after the first of each key that one of the heads blocks.
-func (f *feed) behind(ctx context.Context, heads []dueHead) (map[shardKey][]asideRow, error) {
+func (f *feed) behind(ctx context.Context, heads []dueHead) (map[shardKey][]deferredRow, error) {
 	first := make(map[shardKey]int64)
 	for _, h := range heads {
 		k := shardKey{h.shard, h.key}
@@ -200,12 +200,12 @@ func (f *feed) behind(ctx context.Context, heads []dueHead) (map[shardKey][]asid
 			s.SQL(" UNION ALL ")
 		}
 		more = true
-		s.SQL("(SELECT ", asideColumns(f.cfg().Dialect), " FROM {aside} a WHERE a.feed = ").Word(f.name).SQL(" AND a.order_key = ").Word(k.key)
+		s.SQL("(SELECT ", deferredColumns(f.cfg().Dialect), " FROM {deferred} a WHERE a.feed = ").Word(f.name).SQL(" AND a.order_key = ").Word(k.key)
 		s.SQL(" AND a.seq > ").Number(seq).SQL(" AND a.blocking = 1 ORDER BY a.seq LIMIT ").Number(maxBehind).SQL(")")
 	}
-	rows, err := asideRows(ctx, f.store.db, s)
-	slices.SortFunc(rows, func(a, b asideRow) int { return cmp.Compare(a.seq, b.seq) })
-	behind := make(map[shardKey][]asideRow)
+	rows, err := deferredRows(ctx, f.store.db, s)
+	slices.SortFunc(rows, func(a, b deferredRow) int { return cmp.Compare(a.seq, b.seq) })
+	behind := make(map[shardKey][]deferredRow)
 	for _, r := range rows {
 		k := shardKey{r.shard, r.key}
 		behind[k] = append(behind[k], r)
@@ -220,7 +220,7 @@ func (f *feed) nextDue(ctx context.Context, shards []int, now time.Time) (time.D
 		if i > 0 {
 			s.SQL(" UNION ALL ")
 		}
-		s.SQL("(SELECT available_at FROM {aside} WHERE feed = ").Word(f.name).SQL(" AND shard = ").Number(int64(shard))
+		s.SQL("(SELECT available_at FROM {deferred} WHERE feed = ").Word(f.name).SQL(" AND shard = ").Number(int64(shard))
 		s.SQL(" AND available_at > ").At(now).SQL(" ORDER BY available_at LIMIT 1)")
 	}
 	var next sql.NullInt64
@@ -238,9 +238,9 @@ func (f *feed) anyDue(s *sqltext.Stmt) *sqltext.Stmt {
 		if shard > 0 {
 			s.SQL(" UNION ALL ")
 		}
-		s.SQL("(SELECT 1 AS one FROM {aside} WHERE feed = ").Word(f.name).SQL(" AND shard = ").Number(int64(shard))
+		s.SQL("(SELECT 1 AS one FROM {deferred} WHERE feed = ").Word(f.name).SQL(" AND shard = ").Number(int64(shard))
 		s.SQL(" AND available_at IS NOT NULL LIMIT 1)")
-		s.SQL(" UNION ALL (SELECT 1 FROM {aside} WHERE feed = ").Word(f.name).SQL(" AND shard = ").Number(int64(shard))
+		s.SQL(" UNION ALL (SELECT 1 FROM {deferred} WHERE feed = ").Word(f.name).SQL(" AND shard = ").Number(int64(shard))
 		s.SQL(" AND name_hash IS NOT NULL LIMIT 1)")
 	}
 	return s.SQL(") d)")

@@ -16,7 +16,7 @@ import (
 
 var errClosed = errors.New("table: feed is closed")
 
-// feed is one membership. The fence is the lease's row: whoever takes a shard over changes the token there, and every change that
+// feed is one membership. The fence is the lease's row: a member that takes a shard over changes the token there, and every change that
 // a member makes begins by locking the row with its own.
 type feed struct {
 	store  *feedStore
@@ -25,14 +25,14 @@ type feed struct {
 	member feeds.Member
 	id     string // the member's own
 
-	mu     sync.Mutex // guards what follows, and the lanes
-	lanes  map[int]*lane
-	closed bool
-	turn   int       // which shard a read begins with
-	noted  time.Time // when the feed's entry last heard of progress
-	heeded time.Time // when rows were last held against what was written about them
-	size   int       // of messages lately, in bytes
-	begun  begunRow  // what the member has noted last as about to be sent
+	mu            sync.Mutex // guards what follows, and the shards
+	owned         map[int]*ownedShard
+	closed        bool
+	turn          int       // which shard a read begins with
+	noted         time.Time // when the feed's entry last heard of progress
+	manualChecked time.Time // when rows were last held against what was written about them
+	size          int       // of messages lately, in bytes
+	begun         begunRow  // what the member has noted last as about to be sent
 }
 
 func (f *feed) cfg() *Config { return &f.store.cfg }
@@ -55,7 +55,7 @@ func (f *feed) fenced(ctx context.Context, shards []int, do func(tx *sql.Tx, hel
 	f.mu.Lock()
 	closed, tokens := f.closed, make(map[int]int64)
 	for _, s := range shards {
-		if l := f.lanes[s]; l != nil {
+		if l := f.owned[s]; l != nil {
 			tokens[s] = l.token
 		}
 	}

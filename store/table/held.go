@@ -84,7 +84,7 @@ func (f *feed) heldNames(ctx context.Context, shards []int) ([]heldName, error) 
 	after := make(map[int]string)
 	for len(shards) > 0 {
 		next := func(s *sqltext.Stmt, shard, hash string) {
-			s.SQL("(SELECT a.name_hash FROM {aside} a WHERE a.feed = ").Word(f.name).
+			s.SQL("(SELECT a.name_hash FROM {deferred} a WHERE a.feed = ").Word(f.name).
 				SQL(" AND a.shard = ", shard, " AND a.name_hash > ", hash, " ORDER BY a.name_hash LIMIT 1)")
 		}
 		s := f.cfg().stmt("WITH RECURSIVE names (shard, hash, nth) AS (")
@@ -99,7 +99,7 @@ func (f *feed) heldNames(ctx context.Context, shards []int) ([]heldName, error) 
 		s.SQL(" UNION ALL SELECT n.shard, ")
 		next(s, "n.shard", "n.hash")
 		s.SQL(", n.nth + 1 FROM names n WHERE n.hash IS NOT NULL AND n.nth < ", strconv.Itoa(maxNames), ") SELECT n.shard, n.hash, n.nth, ",
-			"(SELECT a.seq FROM {aside} a WHERE a.feed = ").Word(f.name).
+			"(SELECT a.seq FROM {deferred} a WHERE a.feed = ").Word(f.name).
 			SQL(" AND a.shard = n.shard AND a.name_hash = n.hash ORDER BY a.seq LIMIT 1) FROM names n WHERE n.hash IS NOT NULL")
 		shards = nil
 		err := s.Each(ctx, f.store.db, func(scan func(...any) error) error {
@@ -131,9 +131,9 @@ func (f *feed) heldNames(ctx context.Context, shards []int) ([]heldName, error) 
 func (f *feed) heldFor(ctx context.Context, names []heldName, limit int) ([]dueHead, error) {
 	s := f.cfg().stmt()
 	some := func(n *heldName, from int64, most int) {
-		s.SQL("(SELECT ", asideColumns(f.cfg().Dialect), " FROM {aside} a WHERE a.feed = ").Word(f.name).SQL(" AND a.shard = ").Number(int64(n.shard))
+		s.SQL("(SELECT ", deferredColumns(f.cfg().Dialect), " FROM {deferred} a WHERE a.feed = ").Word(f.name).SQL(" AND a.shard = ").Number(int64(n.shard))
 		s.SQL(" AND a.name_hash = ").Word(n.hash).SQL(" AND a.seq > ").Number(from)
-		s.SQL(" AND (a.blocking = 0 OR a.order_key IS NULL OR NOT EXISTS (SELECT 1 FROM {aside} b WHERE b.feed = ").
+		s.SQL(" AND (a.blocking = 0 OR a.order_key IS NULL OR NOT EXISTS (SELECT 1 FROM {deferred} b WHERE b.feed = ").
 			Word(f.name).SQL(" AND b.order_key = a.order_key AND b.blocking = 1 AND b.seq < a.seq)) ORDER BY a.seq LIMIT ").Number(int64(most)).SQL(")")
 	}
 	for i := range names {
@@ -148,7 +148,7 @@ func (f *feed) heldFor(ctx context.Context, names []heldName, limit int) ([]dueH
 			some(n, -1, limit)
 		}
 	}
-	rows, err := asideRows(ctx, f.store.db, s)
+	rows, err := deferredRows(ctx, f.store.db, s)
 	if err != nil {
 		return nil, err
 	}
@@ -170,12 +170,12 @@ func (f *feed) heldFor(ctx context.Context, names []heldName, limit int) ([]dueH
 		at, twice := found[n]
 		switch {
 		case !probe:
-			heads = append(heads, dueHead{asideRow: r})
+			heads = append(heads, dueHead{deferredRow: r})
 		case !twice:
 			found[n] = len(heads)
-			heads = append(heads, dueHead{asideRow: r, probe: true})
+			heads = append(heads, dueHead{deferredRow: r, probe: true})
 		case r.seq > after && heads[at].seq <= after:
-			heads[at].asideRow = r
+			heads[at].deferredRow = r
 		}
 	}
 	return heads, nil

@@ -33,13 +33,13 @@ func (f *feed) Balance(ctx context.Context) (feeds.Share, error) {
 	}
 	var share feeds.Share
 	var kept, taken []lease
-	var lanes map[int]*lane
+	var owned map[int]*ownedShard
 	err := f.store.do(ctx, func(tx *sql.Tx) error {
 		var err error
 		f.mu.Lock()
-		lanes = make(map[int]*lane, len(f.lanes))
-		for shard, l := range f.lanes {
-			lanes[shard] = l
+		owned = make(map[int]*ownedShard, len(f.owned))
+		for shard, l := range f.owned {
+			owned[shard] = l
 		}
 		f.mu.Unlock()
 		if err = f.announce(ctx, tx); err != nil {
@@ -48,7 +48,7 @@ func (f *feed) Balance(ctx context.Context) (feeds.Share, error) {
 		if share, err = f.quota(ctx, tx); err != nil {
 			return err
 		}
-		kept, taken, err = f.take(ctx, tx, share.Quota, lanes)
+		kept, taken, err = f.take(ctx, tx, share.Quota, owned)
 		return err
 	})
 	if err != nil {
@@ -56,20 +56,20 @@ func (f *feed) Balance(ctx context.Context) (feeds.Share, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	next := make(map[int]*lane)
+	next := make(map[int]*ownedShard)
 	for _, l := range kept {
-		if f.lanes[l.shard] == nil && lanes[l.shard] != nil {
+		if f.owned[l.shard] == nil && owned[l.shard] != nil {
 			continue // lost, or given up, meanwhile
 		}
-		if next[l.shard] = f.lanes[l.shard]; next[l.shard] == nil {
-			next[l.shard] = newLane(l.token, l.crashes) // a balance has taken it whose answer was lost
+		if next[l.shard] = f.owned[l.shard]; next[l.shard] == nil {
+			next[l.shard] = newOwnedShard(l.token, l.crashes) // a balance has taken it whose answer was lost
 		}
 	}
 	for _, l := range taken {
-		next[l.shard] = newLane(l.token, l.crashes)
+		next[l.shard] = newOwnedShard(l.token, l.crashes)
 	}
-	f.lanes = next
-	for shard, l := range f.lanes {
+	f.owned = next
+	for shard, l := range f.owned {
 		share.Shards = append(share.Shards, shard)
 		if l.crashes >= 1 {
 			share.Orphans = append(share.Orphans, shard)
@@ -169,22 +169,22 @@ func (f *feed) leases(ctx context.Context, tx *sql.Tx, lock []int) ([]lease, err
 }
 
 // take returns the leases that the member goes on with, and those that it takes: free ones, up to its quota.
-func (f *feed) take(ctx context.Context, tx *sql.Tx, quota int, lanes map[int]*lane) (kept, taken []lease, err error) {
+func (f *feed) take(ctx context.Context, tx *sql.Tx, quota int, owned map[int]*ownedShard) (kept, taken []lease, err error) {
 	all, err := f.leases(ctx, tx, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	var late, others []int
 	for _, l := range all {
-		lane := lanes[l.shard]
+		own := owned[l.shard]
 		switch {
-		case l.mine && (lane == nil || lane.token == l.token):
+		case l.mine && (own == nil || own.token == l.token):
 			if l.over {
 				late = append(late, l.shard)
 			} else {
 				kept = append(kept, l)
 			}
-		case lane != nil: // taken away meanwhile: the caller must learn it before it gets the shard again
+		case own != nil: // taken away meanwhile: the caller must learn it before it gets the shard again
 		case l.over:
 			others = append(others, l.shard)
 		}

@@ -22,7 +22,7 @@ const readBytes = 32 << 20
 // ask is what a read wants of one shard.
 type ask struct {
 	feeds.Demand
-	lane  *lane
+	shard *ownedShard
 	known map[string]bool // rows to be left out: nobody but the reader changes it
 	rows  []string        // that wait, in order
 	more  bool            // there are others behind them
@@ -43,7 +43,7 @@ func (f *feed) Read(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, er
 	if len(asks) == 0 {
 		return nil, ctx.Err()
 	}
-	if err := f.heed(ctx, shardsOf(asks)); err != nil {
+	if err := f.applyManualChanges(ctx, shardsOf(asks)); err != nil {
 		return nil, fmt.Errorf("table: rows changed by hand: %w", err)
 	}
 	if err := f.find(ctx, asks); err != nil {
@@ -75,7 +75,7 @@ func (f *feed) refuse(ctx context.Context, asks []*ask, records map[string]recor
 				shards = append(shards, a.Shard)
 				all = append(all, setting{
 					Deferral: &feeds.Deferral{Batch: &feeds.Batch{Shard: a.Shard}, Index: len(all), Status: feeds.StatusDead, Cause: err.Error()},
-					handed:   handed{rowID: r.rowID, seq: r.seq, priority: r.Priority, enqueued: r.enqueued},
+					inFlight: inFlight{rowID: r.rowID, seq: r.seq, priority: r.Priority, enqueued: r.enqueued},
 				})
 			}
 		}
@@ -83,7 +83,7 @@ func (f *feed) refuse(ctx context.Context, asks []*ask, records map[string]recor
 	if len(all) == 0 {
 		return nil
 	}
-	return f.owning(ctx, shards, func(tx *sql.Tx) error { return f.setAside(ctx, tx, slices.Clone(all)) })
+	return f.owning(ctx, shards, func(tx *sql.Tx) error { return f.writeDeferrals(ctx, tx, slices.Clone(all)) })
 }
 
 // asks returns what is wanted of shards that are held, beginning with another one each time.
@@ -92,10 +92,10 @@ func (f *feed) asks(want []feeds.Demand) (asks []*ask, closed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, d := range want {
-		if l := f.lanes[d.Shard]; l != nil && d.Limit > 0 && l.worthReading(d.Limit, now) {
+		if l := f.owned[d.Shard]; l != nil && d.Limit > 0 && l.worthReading(d.Limit, now) {
 			l.read = now
 			l.refresh()
-			asks = append(asks, &ask{Demand: d, lane: l, known: l.known})
+			asks = append(asks, &ask{Demand: d, shard: l, known: l.known})
 		}
 	}
 	if len(asks) > 0 {
@@ -267,9 +267,9 @@ func (f *feed) handOut(asks []*ask, records map[string]record) []feeds.Batch {
 	var batches []feeds.Batch
 	for _, a := range asks {
 		for _, id := range a.rows { // what is left was claimed, and comes with the next read
-			delete(a.lane.claimed, id)
+			delete(a.shard.claimed, id)
 		}
-		if f.lanes[a.Shard] != a.lane {
+		if f.owned[a.Shard] != a.shard {
 			continue
 		}
 		var found []record
@@ -281,7 +281,7 @@ func (f *feed) handOut(asks []*ask, records map[string]record) []feeds.Batch {
 		if len(found) == 0 {
 			continue
 		}
-		b := feeds.Batch{Shard: a.Shard, More: a.more, Cursor: a.lane.hand(found), Messages: make([]postrider.Message, len(found))}
+		b := feeds.Batch{Shard: a.Shard, More: a.more, Cursor: a.shard.hand(found), Messages: make([]postrider.Message, len(found))}
 		for i := range found {
 			b.Messages[i] = found[i].Message
 		}

@@ -18,11 +18,11 @@ const settleChunk = 2000
 
 // move is how far a mark settles a shard.
 type move struct {
-	lane *lane
-	to   int      // the position
-	rows []string // to be marked as delivered
-	done []string // all that are settled
-	left []string // claimed, and not settled
+	shard *ownedShard
+	to    int      // the position
+	rows  []string // to be marked as delivered
+	done  []string // all that are settled
+	left  []string // claimed, and not settled
 }
 
 // Settle implements [feeds.Feed].
@@ -82,18 +82,18 @@ func (f *feed) settleSome(ctx context.Context, marks []feeds.Mark, release bool)
 		switch {
 		case m == nil || !slices.Contains(kept, s):
 			lost = append(lost, s)
-			if m != nil && f.lanes[s] == m.lane {
-				delete(f.lanes, s)
+			if m != nil && f.owned[s] == m.shard {
+				delete(f.owned, s)
 			}
-		case f.lanes[s] != m.lane: // a balance has seen it go
+		case f.owned[s] != m.shard: // a balance has seen it go
 			lost = append(lost, s)
 		default:
-			if m.to > m.lane.base {
-				m.lane.advance(m.to)
-				m.lane.crashes = 0
+			if m.to > m.shard.base {
+				m.shard.advance(m.to)
+				m.shard.crashes = 0
 			}
 			if release {
-				delete(f.lanes, s)
+				delete(f.owned, s)
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func (f *feed) moves(marks []feeds.Mark) (moves map[int]*move, shards []int, res
 		if !slices.Contains(shards, m.Shard) {
 			shards = append(shards, m.Shard)
 		}
-		l := f.lanes[m.Shard]
+		l := f.owned[m.Shard]
 		if l == nil {
 			continue
 		}
@@ -121,7 +121,7 @@ func (f *feed) moves(marks []feeds.Mark) (moves map[int]*move, shards []int, res
 		if before := moves[m.Shard]; before != nil {
 			to = max(to, before.to)
 		}
-		moves[m.Shard] = &move{lane: l, to: to}
+		moves[m.Shard] = &move{shard: l, to: to}
 	}
 	budget := settleChunk
 	for _, shard := range shards {
@@ -129,19 +129,19 @@ func (f *feed) moves(marks []feeds.Mark) (moves map[int]*move, shards []int, res
 		if m == nil {
 			continue
 		}
-		if most := m.lane.base + budget; m.to > most {
+		if most := m.shard.base + budget; m.to > most {
 			m.to, rest = most, true
 		}
-		budget -= m.to - m.lane.base
-		m.left = slices.Collect(maps.Keys(m.lane.claimed))
-		for i, h := range m.lane.handed {
+		budget -= m.to - m.shard.base
+		m.left = slices.Collect(maps.Keys(m.shard.claimed))
+		for i, h := range m.shard.inFlight {
 			switch {
-			case m.lane.base+i >= m.to:
-				if !h.aside {
+			case m.shard.base+i >= m.to:
+				if !h.deferred {
 					m.left = append(m.left, h.rowID)
 				}
 				continue
-			case !h.aside:
+			case !h.deferred:
 				m.rows = append(m.rows, h.rowID)
 			}
 			m.done = append(m.done, h.rowID)
@@ -160,7 +160,7 @@ func (f *feed) write(ctx context.Context, tx *sql.Tx, held []int, moves map[int]
 		if len(m.done) == 0 {
 			continue
 		}
-		if moved = append(moved, s); m.lane.crashes > 0 {
+		if moved = append(moved, s); m.shard.crashes > 0 {
 			if err := f.progress(ctx, tx, s, m.done); err != nil {
 				return false, err
 			}

@@ -69,7 +69,7 @@ func (t *table) word(c condition) string {
 	return s.Pending[0]
 }
 
-// mirror writes into rows of the table, in its own words, what stands about them in {aside}: whoever looks at the table alone
+// mirror writes into rows of the table, in its own words, what stands about them in {deferred}: a reader of the table alone
 // sees what has become of them.
 func (t *table) mirror(ctx context.Context, tx sqltext.Querier, feed string, rowIDs []string) error {
 	for part := range slices.Chunk(rowIDs, chunk) {
@@ -93,7 +93,7 @@ func (t *table) mirror(ctx context.Context, tx sqltext.Querier, feed string, row
 // conditions sorts rows by what stands about them.
 func (t *table) conditions(ctx context.Context, tx sqltext.Querier, feed string, rowIDs []string) (map[condition][]string, error) {
 	groups := make(map[condition][]string)
-	s := t.cfg.stmt("SELECT row_id, status, CASE WHEN tried_at IS NULL THEN 0 ELSE 1 END FROM {aside} WHERE feed = ").Word(feed)
+	s := t.cfg.stmt("SELECT row_id, status, CASE WHEN tried_at IS NULL THEN 0 ELSE 1 END FROM {deferred} WHERE feed = ").Word(feed)
 	err := s.SQL(" AND ").Words("row_id", rowIDs).Each(ctx, tx, func(scan func(...any) error) error {
 		var rowID string
 		var c condition
@@ -117,9 +117,9 @@ func (t *table) tell(s *sqltext.Stmt, c condition, feed string) bool {
 		told = true
 		s.SQL(t.quote(column), " = ", expression)
 	}
-	aside := func(column, expression string) { // what stands about the row
+	stored := func(column, expression string) { // what stands about the row
 		if column != "" {
-			set(column, "(SELECT "+expression+" FROM {aside} a WHERE a.feed = ")
+			set(column, "(SELECT "+expression+" FROM {deferred} a WHERE a.feed = ")
 			s.Word(feed).SQL(" AND a.row_id = ", t.outerRowID(), ")")
 		}
 	}
@@ -128,11 +128,11 @@ func (t *table) tell(s *sqltext.Stmt, c condition, feed string) bool {
 	}
 	again := c.status == feeds.StatusRetry && c.tried || c.status == feeds.StatusScheduled
 	if c.tried {
-		aside(state.Attempts, t.fits(state.Attempts, "a.attempts"))
-		aside(state.LastError, t.errorText(state.LastError))
+		stored(state.Attempts, t.fits(state.Attempts, "a.attempts"))
+		stored(state.LastError, t.errorText(state.LastError))
 	}
 	if again || t.layout.native {
-		aside(state.NextAttempt, t.ownTime("a.available_at"))
+		stored(state.NextAttempt, t.ownTime("a.available_at"))
 	} else if c.tried && t.columns[state.NextAttempt].nullable && state.NextAttempt != t.layout.Columns.DeliverAfter {
 		set(state.NextAttempt, "NULL")
 	}

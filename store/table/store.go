@@ -65,7 +65,7 @@ func (s *feedStore) Open(ctx context.Context, name string, member feeds.Member) 
 			return nil, err
 		}
 	}
-	return &feed{store: s, t: t, name: name, member: member, id: postrider.NewID().String(), lanes: make(map[int]*lane)}, nil
+	return &feed{store: s, t: t, name: name, member: member, id: postrider.NewID().String(), owned: make(map[int]*ownedShard)}, nil
 }
 
 // register makes the feed's entry and its leases, unless there are some, and returns how many shards it has.
@@ -112,12 +112,12 @@ const countNew = 100_000
 // noteFeed records that a feed was created, with how much it will send.
 func (s *feedStore) noteFeed(ctx context.Context, tx *sql.Tx, by admin.By, t *table, name, destination string) error {
 	d := &Admin{db: s.db, cfg: s.cfg}
-	lanes, err := d.pending(ctx, tx, &served{t: t, name: name, only: s.cfg.Only}, countNew)
+	shards, err := d.pending(ctx, tx, &served{t: t, name: name, only: s.cfg.Only}, countNew)
 	if err != nil {
 		return err
 	}
 	e := admin.Entry{Action: "feed add", Feed: name, Target: map[string]any{"from": "oldest"}}
-	for _, l := range lanes {
+	for _, l := range shards {
 		e.Count += l.n
 	}
 	if destination != "" {

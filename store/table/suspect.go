@@ -19,14 +19,14 @@ type begunRow struct {
 func (f *feed) Suspect(ctx context.Context, start feeds.Start) (started int, err error) {
 	row := begunRow{shard: start.Shard}
 	if start.Batch != nil {
-		var h handed
-		h, err = f.handedOut(start.Batch, start.Index)
+		var h inFlight
+		h, err = f.findInFlight(start.Batch, start.Index)
 		row = begunRow{start.Batch.Shard, h.rowID}
 	}
 	if err == nil {
 		err = f.owning(ctx, []int{row.shard}, func(tx *sql.Tx) error {
 			if start.Batch == nil {
-				if row.rowID, err = f.rowAside(ctx, tx, place{start.Shard, start.Seq}); err != nil {
+				if row.rowID, err = f.deferredRowID(ctx, tx, place{start.Shard, start.Seq}); err != nil {
 					return err
 				}
 			}
@@ -43,8 +43,8 @@ func (f *feed) Suspect(ctx context.Context, start feeds.Start) (started int, err
 	return started, nil
 }
 
-// rowAside returns the row of a message that was deferred.
-func (f *feed) rowAside(ctx context.Context, tx sqltext.Querier, at place) (string, error) {
+// deferredRowID returns the row of a message that was deferred.
+func (f *feed) deferredRowID(ctx context.Context, tx sqltext.Querier, at place) (string, error) {
 	rows, err := f.concluded(ctx, tx, []feeds.Conclusion{{Shard: at.shard, Seq: at.seq}})
 	if err != nil {
 		return "", err

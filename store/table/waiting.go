@@ -81,7 +81,7 @@ func firstWaiting(f *served, limit int64, also func(*sqltext.Stmt), columns ...s
 			if also != nil {
 				also(s)
 			}
-			s.Add(filtered(t, &f.only)).SQL(" AND ").Add(notAside(t, f.name)).SQL(" ORDER BY ", strings.Join(t.order, ", "), " LIMIT ").Number(limit).SQL(")")
+			s.Add(filtered(t, &f.only)).SQL(" AND ").Add(notDeferred(t, f.name)).SQL(" ORDER BY ", strings.Join(t.order, ", "), " LIMIT ").Number(limit).SQL(")")
 		}
 		return s.SQL(") waiting ORDER BY ", strings.Join(order, ", "), " LIMIT ").Number(limit)
 	}

@@ -115,7 +115,7 @@ func stalled(fire map[string]bool) bool {
 // askAll runs every query of the dashboard. Those about consumers, failures, problems and
 // reconcilers have no result here, since none exist; all others must have one.
 func askAll(t *testing.T, p *server) {
-	empty := regexp.MustCompile(`consumer|reconciler|tenant!=""|ALERTS|replication_slot|_failures_|_problem_age_|aside_messages.* > 0|total.* / `)
+	empty := regexp.MustCompile(`consumer|reconciler|tenant!=""|ALERTS|replication_slot|_failures_|_problem_age_|deferred_messages.* > 0|total.* / `)
 	for _, q := range dashboard.Queries() {
 		n, err := p.query(strings.ReplaceAll(q, "[1m]", "[10s]"))
 		if err != nil {

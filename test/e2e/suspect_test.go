@@ -12,9 +12,9 @@ import (
 	"github.com/postrider/postrider/test/fleet"
 )
 
-// TestDeadlyMessage checks that a message that crashes every relay is detected and deferred, and
+// TestSuspectMessage checks that a message that crashes every relay is detected and deferred, and
 // that everything else arrives.
-func TestDeadlyMessage(t *testing.T) {
+func TestSuspectMessage(t *testing.T) {
 	need.Alone(t, "takes leases of a second or two, which a busy machine lets lapse")
 	t.Parallel()
 	s := newScene(t, pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18"), postgres.Layout{Shards: 2})

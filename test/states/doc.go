@@ -23,7 +23,7 @@
 //	arrived [feed=NAME] b1 a1 a2     the same; order matters
 //	status a1 retry attempts=1       its deferral, or "none"; also error=word
 //	blocked a1+2 b1+0                the blocked keys: the blocking message, and how many messages wait behind it
-//	lanes 0                          the number of shards that are served
+//	shards 0                         the number of shards that are served
 //	pending 0                        the number of messages that are not settled, in all feeds
 //	tries a1 3                       it was sent at least 3 times
 //	pauses a1 10ms 20ms              the minimum delays between its first attempts

@@ -146,7 +146,7 @@ var statements = map[string]func(s *scene, args []string) (got, want string, err
 		slices.Sort(got)
 		return strings.Join(got, " "), strings.Join(args, " "), err
 	},
-	"lanes": func(s *scene, args []string) (string, string, error) {
+	"shards": func(s *scene, args []string) (string, string, error) {
 		n := 0
 		for _, r := range s.relays {
 			n += r.Stats().Shards

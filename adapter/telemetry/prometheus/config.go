@@ -31,9 +31,9 @@ type Config struct {
 	// Interval is the interval between queries of a database for the state of its feeds. Figures
 	// older than three intervals are not shown. Defaults to 5 s.
 	Interval time.Duration
-	// VitalsInterval is the interval between queries for the health of a database, which are more
+	// HealthInterval is the interval between queries for the health of a database, which are more
 	// expensive. Defaults to 30 s.
-	VitalsInterval time.Duration
+	HealthInterval time.Duration
 	// Timeout limits the duration of one query. Defaults to 5 s.
 	Timeout time.Duration
 
@@ -56,7 +56,7 @@ func (c Config) withDefaults() Config {
 		c.DurationBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 	}
 	c.Interval = cmp.Or(c.Interval, 5*time.Second)
-	c.VitalsInterval = cmp.Or(c.VitalsInterval, 30*time.Second)
+	c.HealthInterval = cmp.Or(c.HealthInterval, 30*time.Second)
 	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
@@ -67,7 +67,7 @@ func (c *Config) validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"Interval", c.Interval}, {"VitalsInterval", c.VitalsInterval}, {"Timeout", c.Timeout}} {
+	}{{"Interval", c.Interval}, {"HealthInterval", c.HealthInterval}, {"Timeout", c.Timeout}} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("prometheus: %s is %v: want a positive duration", d.name, d.value))
 		}

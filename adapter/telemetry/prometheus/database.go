@@ -20,7 +20,7 @@ type database struct {
 	gone     context.Context // ends when the database is removed
 	watched  atomic.Bool     // a Run queries it
 	standing figure[shown]
-	vitals   figure[admin.Vitals]
+	health   figure[admin.Health]
 }
 
 // AddDatabase exports the state of a store's feeds and the health of its database, while
@@ -61,7 +61,7 @@ func (m *Metrics) entries() ([]entry, <-chan struct{}) {
 }
 
 // Run queries all databases, including those added later, every Config.Interval and
-// Config.VitalsInterval. It returns nil when ctx has ended.
+// Config.HealthInterval. It returns nil when ctx has ended.
 func (m *Metrics) Run(ctx context.Context) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -107,8 +107,8 @@ func (m *Metrics) watch(ctx context.Context, db *database) {
 		})
 	})
 	both.Go(func() {
-		every(ctx, m.cfg.VitalsInterval, func() {
-			db.vitals.ask(ctx, m.cfg.Timeout, log.With("question", "vitals"), db.from.Vitals)
+		every(ctx, m.cfg.HealthInterval, func() {
+			db.health.ask(ctx, m.cfg.Timeout, log.With("question", "health"), db.from.Health)
 		})
 	})
 	both.Wait()

@@ -59,11 +59,11 @@ func TestStaleFigures(t *testing.T) {
 				}
 				return fullStanding(), nil
 			},
-			func(context.Context) (*admin.Vitals, error) {
+			func(context.Context) (*admin.Health, error) {
 				if down.Load() {
 					return nil, errors.New("no connection")
 				}
-				return fullVitals(), nil
+				return fullHealth(), nil
 			},
 		})
 		got := scrape(t, m)
@@ -121,7 +121,7 @@ func TestWithoutRun(t *testing.T) {
 		got.absent(t, pending)
 
 		never := newMetrics(t, prometheus.Config{})
-		never.AddDatabase("main", steady(fullStanding(), fullVitals()))
+		never.AddDatabase("main", steady(fullStanding(), fullHealth()))
 		time.Sleep(16 * time.Second)
 		got = scrape(t, never)
 		got.want(t, up, 0)
@@ -135,10 +135,10 @@ func TestHangingDatabase(t *testing.T) {
 		m := newMetrics(t, prometheus.Config{})
 		m.AddDatabase("hangs", gauges{
 			func(ctx context.Context) (*admin.Standing, error) { <-ctx.Done(); return nil, ctx.Err() },
-			func(ctx context.Context) (*admin.Vitals, error) { <-ctx.Done(); return nil, ctx.Err() },
+			func(ctx context.Context) (*admin.Health, error) { <-ctx.Done(); return nil, ctx.Err() },
 		})
 		run(t, m)
-		m.AddDatabase("main", steady(fullStanding(), fullVitals())) // while it runs
+		m.AddDatabase("main", steady(fullStanding(), fullHealth())) // while it runs
 		synctest.Wait()
 		scrape(t, m).want(t, pending, 12)
 		time.Sleep(6 * time.Second)
@@ -155,10 +155,10 @@ func TestDatabaseRemoved(t *testing.T) {
 		run(t, m)
 		first := m.AddDatabase("main", gauges{
 			func(context.Context) (*admin.Standing, error) { asked.Add(1); return fullStanding(), nil },
-			steady(nil, fullVitals()).vitals,
+			steady(nil, fullHealth()).health,
 		})
 		synctest.Wait()
-		second := m.AddDatabase("main", steady(&admin.Standing{At: noon, Feeds: []admin.FeedStanding{{Name: "mails"}}}, fullVitals()))
+		second := m.AddDatabase("main", steady(&admin.Standing{At: noon, Feeds: []admin.FeedStanding{{Name: "mails"}}}, fullHealth()))
 		first() // it was removed
 		time.Sleep(time.Minute)
 		if n := asked.Load(); n != 1 {
@@ -179,27 +179,27 @@ func TestDatabaseRemoved(t *testing.T) {
 func TestManyTenants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tenants, shards = 10_000, 4
-		standing := func(lanes []admin.Lane) *admin.Standing {
-			return &admin.Standing{At: noon, Feeds: []admin.FeedStanding{{Name: "orders", Lanes: lanes}}}
+		standing := func(all []admin.Shard) *admin.Standing {
+			return &admin.Standing{At: noon, Feeds: []admin.FeedStanding{{Name: "orders", Shards: all}}}
 		}
-		var lanes []admin.Lane
+		var all []admin.Shard
 		for i := range shards {
-			lanes = append(lanes, admin.Lane{Shard: i, Base: i, Pending: admin.Estimate{N: 1}})
+			all = append(all, admin.Shard{Shard: i, Base: i, Pending: admin.Estimate{N: 1}})
 		}
 		for i := range tenants {
-			lanes = append(lanes, admin.Lane{Shard: shards + i, Base: i % shards, Tenant: fmt.Sprint("t", i),
+			all = append(all, admin.Shard{Shard: shards + i, Base: i % shards, Tenant: fmt.Sprint("t", i),
 				Pending: admin.Estimate{N: int64(i)}, Oldest: noon.Add(-time.Duration(i) * time.Second)})
 		}
 		m := newMetrics(t, prometheus.Config{})
 		var now atomic.Pointer[admin.Standing]
-		now.Store(standing(lanes))
+		now.Store(standing(all))
 		m.AddDatabase("main", gauges{
-			func(context.Context) (*admin.Standing, error) { return now.Load(), nil }, steady(nil, fullVitals()).vitals,
+			func(context.Context) (*admin.Standing, error) { return now.Load(), nil }, steady(nil, fullHealth()).health,
 		})
 		run(t, m)
 		check := func() {
 			t.Helper()
-			got := scrape(t, m).of("postrider_lane_pending_messages")
+			got := scrape(t, m).of("postrider_shard_pending_messages")
 			if len(got) != 20+shards {
 				t.Errorf("%d series of %d tenants", len(got), tenants)
 			}
@@ -208,22 +208,22 @@ func TestManyTenants(t *testing.T) {
 				sum += n
 			}
 			if want := float64(shards + tenants*(tenants-1)/2); sum != want {
-				t.Errorf("the lanes have %v messages, want %v", sum, want)
+				t.Errorf("the shards have %v messages, want %v", sum, want)
 			}
-			got.want(t, `postrider_lane_pending_messages{database="main",feed="orders",shard="3",tenant="t9999"}`, 9999)
+			got.want(t, `postrider_shard_pending_messages{database="main",feed="orders",shard="3",tenant="t9999"}`, 9999)
 		}
 		check()
-		scrape(t, m).want(t, `postrider_lane_oldest_pending_age_seconds{database="main",feed="orders",shard="3",tenant=""}`, 9979)
+		scrape(t, m).want(t, `postrider_shard_oldest_pending_age_seconds{database="main",feed="orders",shard="3",tenant=""}`, 9979)
 
 		// Another tenant now has more pending messages: the shown ones stay.
-		lanes = slices.Clone(lanes)
-		few, many := &lanes[shards+9980].Pending, &lanes[shards].Pending
+		all = slices.Clone(all)
+		few, many := &all[shards+9980].Pending, &all[shards].Pending
 		*few, *many = *many, *few
-		now.Store(standing(lanes))
+		now.Store(standing(all))
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		check()
-		scrape(t, m).want(t, `postrider_lane_pending_messages{database="main",feed="orders",shard="0",tenant="t9980"}`, 0)
+		scrape(t, m).want(t, `postrider_shard_pending_messages{database="main",feed="orders",shard="0",tenant="t9980"}`, 0)
 	})
 }
 
@@ -231,7 +231,7 @@ func TestManyTenants(t *testing.T) {
 func TestProblems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetrics(t, prometheus.Config{})
-		m.AddDatabase("main", steady(fullStanding(), fullVitals()))
+		m.AddDatabase("main", steady(fullStanding(), fullHealth()))
 		run(t, m)
 		got := scrape(t, m)
 		got.want(t, `postrider_destination_problem_age_seconds{database="main",feed="orders",name="orders"}`, 9)

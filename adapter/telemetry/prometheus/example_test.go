@@ -109,7 +109,7 @@ func (standing) Gauges(context.Context) (*admin.Standing, error) {
 	}}, nil
 }
 
-func (standing) Vitals(context.Context) (*admin.Vitals, error) { return &admin.Vitals{}, nil }
+func (standing) Health(context.Context) (*admin.Health, error) { return &admin.Health{}, nil }
 
 // The admin API of a store reports the state of its feeds.
 func ExampleMetrics_AddDatabase() {

@@ -6,14 +6,14 @@ var (
 		"Messages that are not delivered, without those deferred. Estimated when there are very many.", "database", "feed")
 	oldestPending = gauge(late, "oldest_pending_age_seconds",
 		"How long ago the oldest of the pending messages was enqueued; 0 if there is none.", "database", "feed")
-	lanePending = gauge(late, "lane_pending_messages",
+	shardPending = gauge(late, "shard_pending_messages",
 		"Pending messages of a shard, or of one tenant of it that is read apart.", "database", "feed", "shard", "tenant")
-	laneOldest = gauge(late, "lane_oldest_pending_age_seconds",
+	shardOldest = gauge(late, "shard_oldest_pending_age_seconds",
 		"How long ago the oldest of these was enqueued; 0 if there is none.", "database", "feed", "shard", "tenant")
 	canaryAge = gauge(late, "canary_age_seconds",
 		"How long ago the newest canary was enqueued that has come through, of the shard where that is longest. Absent without canaries.",
 		"database", "feed")
-	asideMessages = gauge(late, "aside_messages",
+	deferredMessages = gauge(late, "deferred_messages",
 		"Messages deferred, by status: scheduled, retry, held, waiting, dead, parked. Each is counted up to 10000.",
 		"database", "feed", "status")
 	blockedKeys = gauge(late, "blocked_keys",
@@ -25,7 +25,7 @@ var (
 		"1 if an operator has paused the feed.", "database", "feed")
 	feedRelays = gauge(holds, "feed_relays",
 		"Relays that serve the feed, of all processes: those heard from within their lease.", "database", "feed")
-	consumerAside = gauge(late, "consumer_aside_messages",
+	consumerDeferred = gauge(late, "consumer_deferred_messages",
 		"Messages that a consumer has deferred, by status as above.", "database", "consumer", "status")
 	consumerBlocked = gauge(late, "consumer_blocked_keys",
 		"Keys whose messages wait in a consumer's inbox behind one that has failed.", "database", "consumer")
@@ -34,7 +34,7 @@ var (
 		"How long ago a process last said that it works for a consumer. Absent if none has for a week, or ever.", "database", "consumer")
 
 	logPosition = gauge(fast, "log_position",
-		"A number that grows by at least one with each message enqueued, by whomever; its growth is the rate.", "database")
+		"A number that grows by at least one with each message that any program enqueues; its growth is the rate.", "database")
 )
 
 // Metrics of this process as an observer.
@@ -78,11 +78,11 @@ var (
 		"Messages that the destination will never accept, each time.", "database", "feed")
 	retriedMessages = counter(fails, "retried_messages_total",
 		"Messages sent again after a failure.", "database", "feed")
-	deferredMessages = counter(fails, "deferred_messages_total",
+	deferrals = counter(fails, "deferrals_total",
 		"Messages deferred: because they are not due, have failed, or wait behind one that has.", "database", "feed")
 	deadMessages = counter(fails, "dead_messages_total",
 		"Messages that became dead letters.", "database", "feed")
-	lanesFailing = gauge(fails, "lanes_failing",
+	shardsFailing = gauge(fails, "shards_failing",
 		"Shards held whose last call of the destination confirmed nothing: the breaker.", "database", "feed")
 	relayBlocked = gauge(fails, "relay_blocked_keys",
 		"Keys whose messages wait behind one that has failed, in the shards held by this process.", "database", "feed")
@@ -90,9 +90,9 @@ var (
 	storeCalls = counter(costs, "store_calls_total",
 		"Calls of the database by relays, by call: read, settle, balance.", "database", "feed", "call")
 
-	lanesHeld = gauge(holds, "lanes_held",
+	shardsHeld = gauge(holds, "shards_held",
 		"Shards that the relays of this process hold.", "database", "feed")
-	lanesQuota = gauge(holds, "lanes_quota",
+	shardsQuota = gauge(holds, "shards_quota",
 		"Shards that would be their fair share.", "database", "feed")
 	relayMembers = gauge(holds, "relay_members",
 		"Relays that serve the feed, of all processes, as this one sees it.", "database", "feed")

@@ -24,7 +24,7 @@ func full(t *testing.T) *prometheus.Metrics {
 	m.AddInbox("billing", inboxStats)
 	m.AddConsumer("search", consumerStats)
 	m.AddReconciler(reconcilerStats)
-	m.AddDatabase("main", steady(fullStanding(), fullVitals()))
+	m.AddDatabase("main", steady(fullStanding(), fullHealth()))
 
 	msgs := []postrider.Message{{ID: postrider.NewID(), Payload: []byte("four")}, {ID: postrider.NewID()}, {ID: postrider.NewID()}}
 	_, enqueued := m.Enqueue(t.Context(), msgs)
@@ -111,33 +111,33 @@ func TestValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := scrape(t, full(t))
 		for series, want := range map[string]float64{
-			`postrider_pending_messages{database="main",feed="orders"}`:                                        12,
-			`postrider_oldest_pending_age_seconds{database="main",feed="orders"}`:                              3,
-			`postrider_lane_pending_messages{database="main",feed="orders",shard="0",tenant=""}`:               10,
-			`postrider_lane_pending_messages{database="main",feed="orders",shard="0",tenant="acme"}`:           2,
-			`postrider_lane_oldest_pending_age_seconds{database="main",feed="orders",shard="0",tenant="acme"}`: 1,
-			`postrider_lane_oldest_pending_age_seconds{database="main",feed="orders",shard="1",tenant=""}`:     0,
-			`postrider_feed_relays{database="main",feed="orders"}`:                                             1,
-			`postrider_canary_age_seconds{database="main",feed="orders"}`:                                      2,
-			`postrider_aside_messages{database="main",feed="orders",status="parked"}`:                          5,
-			`postrider_consumer_aside_messages{consumer="billing",database="main",status="dead"}`:              4,
-			`postrider_enqueued_messages_total{result="accepted"}`:                                             2,
-			`postrider_enqueued_messages_total{result="repeated"}`:                                             1,
-			`postrider_published_bytes_total{feed="orders"}`:                                                   4,
-			`postrider_publish_latency_seconds_count{feed="orders"}`:                                           1,
-			`postrider_publish_failures_total{class="permanent",feed="orders"}`:                                1,
-			`postrider_publish_failures_total{class="unavailable",feed="orders"}`:                              0,
-			`postrider_handled_messages_total{consumer="billing",result="ok"}`:                                 1,
-			`postrider_inbox_messages_total{consumer="billing",verdict="late"}`:                                6,
-			`postrider_published_messages_total{database="main",feed="orders"}`:                                1,
-			`postrider_store_calls_total{call="settle",database="main",feed="orders"}`:                         8,
-			`postrider_relay_paused{database="main",feed="orders"}`:                                            1,
-			`postrider_reconciler_runs_total{reconciler="enrollments",result="ok"}`:                            3,
-			`postrider_reconciler_fixed_total{reconciler="enrollments"}`:                                       3,
-			`postrider_oldest_transaction_age_seconds{database="main"}`:                                        60,
-			`postrider_table_dead_rows{database="main",table="log"}`:                                           7,
-			`postrider_replication_slot_retained_bytes{database="main",slot="standby"}`:                        4096,
-			`postrider_database_up{database="main"}`:                                                           1,
+			`postrider_pending_messages{database="main",feed="orders"}`:                                         12,
+			`postrider_oldest_pending_age_seconds{database="main",feed="orders"}`:                               3,
+			`postrider_shard_pending_messages{database="main",feed="orders",shard="0",tenant=""}`:               10,
+			`postrider_shard_pending_messages{database="main",feed="orders",shard="0",tenant="acme"}`:           2,
+			`postrider_shard_oldest_pending_age_seconds{database="main",feed="orders",shard="0",tenant="acme"}`: 1,
+			`postrider_shard_oldest_pending_age_seconds{database="main",feed="orders",shard="1",tenant=""}`:     0,
+			`postrider_feed_relays{database="main",feed="orders"}`:                                              1,
+			`postrider_canary_age_seconds{database="main",feed="orders"}`:                                       2,
+			`postrider_deferred_messages{database="main",feed="orders",status="parked"}`:                        5,
+			`postrider_consumer_deferred_messages{consumer="billing",database="main",status="dead"}`:            4,
+			`postrider_enqueued_messages_total{result="accepted"}`:                                              2,
+			`postrider_enqueued_messages_total{result="repeated"}`:                                              1,
+			`postrider_published_bytes_total{feed="orders"}`:                                                    4,
+			`postrider_publish_latency_seconds_count{feed="orders"}`:                                            1,
+			`postrider_publish_failures_total{class="permanent",feed="orders"}`:                                 1,
+			`postrider_publish_failures_total{class="unavailable",feed="orders"}`:                               0,
+			`postrider_handled_messages_total{consumer="billing",result="ok"}`:                                  1,
+			`postrider_inbox_messages_total{consumer="billing",verdict="late"}`:                                 6,
+			`postrider_published_messages_total{database="main",feed="orders"}`:                                 1,
+			`postrider_store_calls_total{call="settle",database="main",feed="orders"}`:                          8,
+			`postrider_relay_paused{database="main",feed="orders"}`:                                             1,
+			`postrider_reconciler_runs_total{reconciler="enrollments",result="ok"}`:                             3,
+			`postrider_reconciler_fixed_total{reconciler="enrollments"}`:                                        3,
+			`postrider_oldest_transaction_age_seconds{database="main"}`:                                         60,
+			`postrider_table_dead_rows{database="main",table="log"}`:                                            7,
+			`postrider_replication_slot_retained_bytes{database="main",slot="standby"}`:                         4096,
+			`postrider_database_up{database="main"}`:                                                            1,
 		} {
 			got.want(t, series, want)
 		}
@@ -193,7 +193,7 @@ func (b broken) Collect(to chan<- client.Metric) {
 func TestConfig(t *testing.T) {
 	for name, cfg := range map[string]prometheus.Config{
 		"Interval":        {Interval: -1},
-		"VitalsInterval":  {VitalsInterval: -1},
+		"HealthInterval":  {HealthInterval: -1},
 		"Timeout":         {Timeout: -1},
 		"LatencyBuckets":  {LatencyBuckets: []float64{1, 1}},
 		"DurationBuckets": {DurationBuckets: []float64{2, 1}},

@@ -42,7 +42,7 @@ func page(t testing.TB, m *prometheus.Metrics, accept string) string {
 	return w.Body.String()
 }
 
-// samples is one scrape by series, such as `postrider_lanes_held{database="main",feed="orders"}`.
+// samples is one scrape by series, such as `postrider_shards_held{database="main",feed="orders"}`.
 type samples map[string]float64
 
 func scrape(t testing.TB, m *prometheus.Metrics) samples {
@@ -81,11 +81,11 @@ func (s samples) want(t testing.TB, series string, value float64) {
 // gauges simulates a store.
 type gauges struct {
 	standing func(context.Context) (*admin.Standing, error)
-	vitals   func(context.Context) (*admin.Vitals, error)
+	health   func(context.Context) (*admin.Health, error)
 }
 
 func (g gauges) Gauges(ctx context.Context) (*admin.Standing, error) { return g.standing(ctx) }
-func (g gauges) Vitals(ctx context.Context) (*admin.Vitals, error)   { return g.vitals(ctx) }
+func (g gauges) Health(ctx context.Context) (*admin.Health, error)   { return g.health(ctx) }
 
 func (g gauges) Problems(_ context.Context, feed string) ([]feeds.Problem, error) {
 	problems := []feeds.Problem{{Name: "orders", Since: noon.Add(-9 * time.Second)}, {Name: "over", Over: noon}}
@@ -96,36 +96,36 @@ func (g gauges) Problems(_ context.Context, feed string) ([]feeds.Problem, error
 }
 
 // steady always returns the same answers.
-func steady(s *admin.Standing, v *admin.Vitals) gauges {
+func steady(s *admin.Standing, v *admin.Health) gauges {
 	return gauges{
 		func(context.Context) (*admin.Standing, error) { return s, nil },
-		func(context.Context) (*admin.Vitals, error) { return v, nil },
+		func(context.Context) (*admin.Health, error) { return v, nil },
 	}
 }
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func fullStanding() *admin.Standing {
-	aside := admin.AsideCount{Scheduled: 1, Retry: 2, Waiting: 3, Dead: 4, Parked: 5, Blocked: 6}
+	deferred := admin.DeferredCount{Scheduled: 1, Retry: 2, Waiting: 3, Dead: 4, Parked: 5, Blocked: 6}
 	return &admin.Standing{
 		At:       noon,
 		Enqueued: 1000,
 		Feeds: []admin.FeedStanding{{
 			Name: "orders", Paused: true, Pending: admin.Estimate{N: 12}, Oldest: noon.Add(-3 * time.Second),
-			Canary: noon.Add(-2 * time.Second), Aside: aside,
+			Canary: noon.Add(-2 * time.Second), Deferred: deferred,
 			Members: []admin.Member{{Name: "a", Until: noon.Add(time.Second)}, {Name: "gone", Until: noon.Add(-time.Second)}},
-			Lanes: []admin.Lane{
+			Shards: []admin.Shard{
 				{Shard: 0, Base: 0, Pending: admin.Estimate{N: 10}, Oldest: noon.Add(-3 * time.Second)},
 				{Shard: 8, Base: 0, Tenant: "acme", Pending: admin.Estimate{N: 2}, Oldest: noon.Add(-time.Second)},
 				{Shard: 1, Base: 1},
 			},
 		}},
-		Consumers: []admin.ConsumerStanding{{Name: "billing", Heard: noon, Aside: aside}},
+		Consumers: []admin.ConsumerStanding{{Name: "billing", Heard: noon, Deferred: deferred}},
 	}
 }
 
-func fullVitals() *admin.Vitals {
-	return &admin.Vitals{
+func fullHealth() *admin.Health {
+	return &admin.Health{
 		Size: 1 << 30, Tables: []admin.TableSize{{Name: "log", Bytes: 1 << 20, DeadRows: 7}},
 		Capacity: admin.Capacity{Slots: 8, Used: 3}, OldestTransaction: time.Minute, OldestSnapshot: time.Second,
 		Connections: 17, MaxConnections: 100, Slots: []admin.Slot{{Name: "standby", Bytes: 4096}},

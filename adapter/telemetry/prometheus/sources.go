@@ -49,9 +49,9 @@ func sendRelay(to chan<- client.Metric, key feedKey, s *relay.Stats) {
 		value int64
 	}{
 		{publishedMessages, s.Published}, {refusedMessages, s.Refused}, {retriedMessages, s.Retried},
-		{deferredMessages, s.Deferred}, {deadMessages, s.Dead}, {leasesLost, s.Fenced}, {storeResets, s.Resets},
-		{lanesFailing, int64(s.Failing)}, {relayBlocked, int64(s.Blocked)}, {lanesHeld, int64(s.Shards)},
-		{lanesQuota, int64(s.Quota)}, {relayMembers, int64(s.Members)}, {bufferedMessages, int64(s.Buffered)},
+		{deferrals, s.Deferred}, {deadMessages, s.Dead}, {leasesLost, s.Fenced}, {storeResets, s.Resets},
+		{shardsFailing, int64(s.Failing)}, {relayBlocked, int64(s.Blocked)}, {shardsHeld, int64(s.Shards)},
+		{shardsQuota, int64(s.Quota)}, {relayMembers, int64(s.Members)}, {bufferedMessages, int64(s.Buffered)},
 	} {
 		f.send(to, float64(f.value), key.database, key.feed)
 	}

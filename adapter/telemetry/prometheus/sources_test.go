@@ -16,7 +16,7 @@ import (
 // Relays of one feed share a series. It does not fall while one of them runs, and disappears with
 // the last.
 func TestRelaysAddUp(t *testing.T) {
-	const published, held = `postrider_published_messages_total{database="main",feed="orders"}`, `postrider_lanes_held{database="main",feed="orders"}`
+	const published, held = `postrider_published_messages_total{database="main",feed="orders"}`, `postrider_shards_held{database="main",feed="orders"}`
 	m := newMetrics(t, prometheus.Config{})
 	one, two := relay.Stats{Published: 100, Shards: 3, Members: 2}, relay.Stats{Published: 10, Shards: 4, Members: 2}
 	removeOne := m.AddRelay("main", "orders", func() relay.Stats { return one })
@@ -85,7 +85,7 @@ func TestConcurrently(t *testing.T) {
 				removeRelay := m.AddRelay("main", feed, relayStats)
 				removeInbox := m.AddInbox("billing", func() inbox.Stats { return inbox.Stats{} })
 				removeReconciler := m.AddReconciler(reconcilerStats)
-				removeDatabase := m.AddDatabase(fmt.Sprint("db-", (w+i)%3), steady(fullStanding(), fullVitals()))
+				removeDatabase := m.AddDatabase(fmt.Sprint("db-", (w+i)%3), steady(fullStanding(), fullHealth()))
 				_, published := m.Publish(ctx, feed, msgs)
 				published([]error{nil, nil, postrider.ErrNotTried})
 				_, handled := m.Handle(ctx, feed, &msgs[0])

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// shown is the state of a database, plus the tenants whose lanes are shown by name.
+// shown is the state of a database, plus the tenants whose slices are shown by name.
 type shown struct {
 	*admin.Standing
 	tenants  map[string]bool
@@ -66,7 +66,7 @@ const maxTenants = 20
 func chooseTenants(before map[string]bool, s *admin.Standing) map[string]bool {
 	pending := make(map[string]int64)
 	for i := range s.Feeds {
-		for _, l := range s.Feeds[i].Lanes {
+		for _, l := range s.Feeds[i].Shards {
 			if l.Tenant != "" {
 				pending[l.Tenant] += l.Pending.N
 			}
@@ -96,8 +96,8 @@ func (db *database) collect(to chan<- client.Metric, cfg *Config) {
 	if alive {
 		standing.send(to, db.name)
 	}
-	if vitals, age, _ := db.vitals.last(); vitals != nil && age <= fresh*cfg.VitalsInterval {
-		sendVitals(to, db.name, vitals)
+	if health, age, _ := db.health.last(); health != nil && age <= fresh*cfg.HealthInterval {
+		sendHealth(to, db.name, health)
 	}
 }
 
@@ -107,7 +107,7 @@ func (s *shown) send(to chan<- client.Metric, database string) {
 		f := &s.Feeds[i]
 		pendingMessages.send(to, float64(f.Pending.N), database, f.Name)
 		oldestPending.send(to, s.age(f.Oldest), database, f.Name)
-		blockedKeys.send(to, float64(f.Aside.Blocked), database, f.Name)
+		blockedKeys.send(to, float64(f.Deferred.Blocked), database, f.Name)
 		for _, p := range s.problems[f.Name] {
 			problemAge.send(to, s.age(p.Since), database, f.Name, p.Name)
 		}
@@ -116,20 +116,20 @@ func (s *shown) send(to chan<- client.Metric, database string) {
 		if !f.Canary.IsZero() {
 			canaryAge.send(to, s.age(f.Canary), database, f.Name)
 		}
-		sendAside(to, asideMessages, &f.Aside, database, f.Name)
-		s.sendLanes(to, database, f)
+		sendDeferred(to, deferredMessages, &f.Deferred, database, f.Name)
+		s.sendShards(to, database, f)
 	}
 	for i := range s.Consumers {
 		c := &s.Consumers[i]
-		consumerBlocked.send(to, float64(c.Aside.Blocked), database, c.Name)
+		consumerBlocked.send(to, float64(c.Deferred.Blocked), database, c.Name)
 		if silent, known := c.Silence(s.At); known {
 			consumerSilent.send(to, silent.Seconds(), database, c.Name)
 		}
-		sendAside(to, consumerAside, &c.Aside, database, c.Name)
+		sendDeferred(to, consumerDeferred, &c.Deferred, database, c.Name)
 	}
 }
 
-func (s *shown) sendLanes(to chan<- client.Metric, database string, f *admin.FeedStanding) {
+func (s *shown) sendShards(to chan<- client.Metric, database string, f *admin.FeedStanding) {
 	type part struct {
 		shard  int
 		tenant string
@@ -139,7 +139,7 @@ func (s *shown) sendLanes(to chan<- client.Metric, database string, f *admin.Fee
 		oldest  time.Time
 	}
 	parts := make(map[part]backlog)
-	for _, l := range f.Lanes {
+	for _, l := range f.Shards {
 		p := part{shard: l.Shard}
 		if l.Tenant != "" {
 			p.shard = l.Base
@@ -156,8 +156,8 @@ func (s *shown) sendLanes(to chan<- client.Metric, database string, f *admin.Fee
 	}
 	for p, b := range parts {
 		shard := strconv.Itoa(p.shard)
-		lanePending.send(to, float64(b.pending), database, f.Name, shard, p.tenant)
-		laneOldest.send(to, s.age(b.oldest), database, f.Name, shard, p.tenant)
+		shardPending.send(to, float64(b.pending), database, f.Name, shard, p.tenant)
+		shardOldest.send(to, s.age(b.oldest), database, f.Name, shard, p.tenant)
 	}
 }
 
@@ -180,7 +180,7 @@ func (s *shown) age(since time.Time) float64 {
 	return max(0, s.At.Sub(since).Seconds())
 }
 
-func sendAside(to chan<- client.Metric, in *family, n *admin.AsideCount, database, of string) {
+func sendDeferred(to chan<- client.Metric, in *family, n *admin.DeferredCount, database, of string) {
 	in.send(to, float64(n.Scheduled), database, of, "scheduled")
 	in.send(to, float64(n.Retry), database, of, "retry")
 	in.send(to, float64(n.Held), database, of, "held")
@@ -189,7 +189,7 @@ func sendAside(to chan<- client.Metric, in *family, n *admin.AsideCount, databas
 	in.send(to, float64(n.Parked), database, of, "parked")
 }
 
-func sendVitals(to chan<- client.Metric, database string, v *admin.Vitals) {
+func sendHealth(to chan<- client.Metric, database string, v *admin.Health) {
 	databaseSize.send(to, float64(v.Size), database)
 	for i := range v.Tables {
 		t := &v.Tables[i]

@@ -60,9 +60,9 @@ BEGIN
 END
 $$;
 GRANT EXECUTE ON FUNCTION @schema@.open_inbox(text), @schema@.heard(text, text), @schema@.claim(integer, text, uuid[], text[], boolean),
-  @schema@.set_aside(integer, text, json, bytea, text, boolean, integer, double precision, text),
+  @schema@.inbox_defer(integer, text, json, bytea, text, boolean, integer, double precision, text),
   @schema@.take_due(text), @schema@.next_due(text),
-  @schema@.conclude_aside(text, bigint, bigint, boolean, text, integer, double precision, text), @schema@.sweep_inbox(),
+  @schema@.inbox_conclude(text, bigint, bigint, boolean, text, integer, double precision, text), @schema@.sweep_inbox(),
   @schema@.sweep_strays()
   TO "@name@_consumer";
 

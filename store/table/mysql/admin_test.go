@@ -15,7 +15,7 @@ func TestAdminOfConsumers(t *testing.T) {
 	db := newInboxDatabase(t)
 	d := must(mysql.Open(db, mysql.Config{}))(t).Admin()
 	inboxtest.Run(t, func(t testing.TB) inboxtest.Subject[*sql.Tx] {
-		mustExec(t, db, "DELETE FROM marks", "DELETE FROM postrider_inbox", "DELETE FROM postrider_inbox_aside",
+		mustExec(t, db, "DELETE FROM marks", "DELETE FROM postrider_inbox", "DELETE FROM postrider_inbox_deferred",
 			"DELETE FROM postrider_inbox_turns", "DELETE FROM postrider_consumers")
 		s := inboxSubject(t, db, mysql.Config{})
 		s.DeadLetters = d
@@ -29,17 +29,17 @@ func TestAdminOfConsumers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	aside := 0
+	left := 0
 	for _, c := range g.Consumers {
-		aside += c.Aside.Scheduled + c.Aside.Retry + c.Aside.Waiting + c.Aside.Dead + c.Aside.Parked
+		left += c.Deferred.Scheduled + c.Deferred.Retry + c.Deferred.Waiting + c.Deferred.Dead + c.Deferred.Parked
 		if !c.Last.IsZero() && c.Last.Before(c.Created) {
 			t.Errorf("the consumer %+v recorded something before there was one", c)
 		}
 	}
 	for _, n := range counts {
-		aside -= n
+		left -= n
 	}
-	if aside != 0 || len(g.Consumers) == 0 {
+	if left != 0 || len(g.Consumers) == 0 {
 		t.Errorf("the consumers are %+v, and deferred are %v", g.Consumers, counts)
 	}
 }

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/retry"
-	"github.com/postrider/postrider/store/table/internal/letters"
+	"github.com/postrider/postrider/store/table/internal/deadletters"
 	"github.com/postrider/postrider/store/table/internal/sqltext"
 )
 
-// shortly is how soon a transaction is begun anew that the server has given up for the sake of others.
+// shortly is how soon a transaction is begun again that the server has given up for the sake of others.
 var shortly = retry.Policy{First: time.Millisecond, Most: 20 * time.Millisecond}
 
 // yielded reports that the server has given a transaction up, as a whole, for the sake of others. A lock that was waited for in vain
-// is not among these: whoever has it will most likely still have it.
+// is not among these: its holder will most likely still have it.
 func yielded(err error) bool {
 	number, _ := sqltext.Code(err)
 	return number == 1213 || number == 1020 // a deadlock; a row has changed since it was read
@@ -40,7 +40,7 @@ func (c *Config) byIndex(name string) string {
 // numbered are numbers as a table, o, and the next table is gone to with each of them: see byIndex. DISTINCT makes a table of its own of
 // them: MySQL refuses to lock JSON_TABLE's.
 func numbered(numbers []int64) string {
-	return "(SELECT DISTINCT n FROM JSON_TABLE('[" + letters.Joined(numbers) + "]', '$[*]' COLUMNS (n bigint PATH '$')) j) o STRAIGHT_JOIN"
+	return "(SELECT DISTINCT n FROM JSON_TABLE('[" + deadletters.Joined(numbers) + "]', '$[*]' COLUMNS (n bigint PATH '$')) j) o STRAIGHT_JOIN"
 }
 
 // deleteNumbered removes rows that this transaction has locked.

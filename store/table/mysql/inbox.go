@@ -95,7 +95,7 @@ func (s *inboxStore) Heard(ctx context.Context, consumer, process string) error 
 	return nil
 }
 
-// margin is for how much longer records are kept than the window lasts: whoever has looked at the clock has that long to make one.
+// margin is for how much longer records are kept than the window lasts: a claim that has looked at the clock has that long to make one.
 func (c inboxTerms) margin() time.Duration { return min(time.Minute, c.window/7) }
 
 // inboxSweeps is how many chunks are removed at a time.
@@ -137,7 +137,7 @@ func (s *inboxStore) sweep(ctx context.Context) (n int, err error) {
 		// Row by row: a scan of the table would wait for those that others are about to add.
 		these := "JSON_TABLE('[" + strings.Join(old, ",") + "]', '$[*]' COLUMNS (c int PATH '$.c', id char(32) PATH '$.id')) o " +
 			"STRAIGHT_JOIN {inbox} i ON i.consumer = o.c AND i.id = unhex(o.id)"
-		_, err = s.cfg.stmt("UPDATE ", these, " STRAIGHT_JOIN {inbox_aside} a ON a.consumer = i.consumer AND a.message_id = i.id ",
+		_, err = s.cfg.stmt("UPDATE ", these, " STRAIGHT_JOIN {inbox_deferred} a ON a.consumer = i.consumer AND a.message_id = i.id ",
 			"STRAIGHT_JOIN {consumers} c ON c.n = i.consumer SET i.keep_until = {now} + INTERVAL c.window_us MICROSECOND").Exec(ctx, tx)
 		if err == nil {
 			err = s.noteForgotten(ctx, tx, these+" WHERE i.keep_until < {now}")
@@ -195,7 +195,7 @@ func (s *inboxStore) forgotten(ctx context.Context, tx *sql.Tx, consumer int64) 
 // sweepTurns removes what messages have left that an operator has discarded.
 func (s *inboxStore) sweepTurns(ctx context.Context) error {
 	return sqltext.Transact(ctx, s.db, func(tx *sql.Tx) error {
-		left, err := s.seqs(ctx, tx, "SELECT t.seq FROM {inbox_turns} t LEFT JOIN {inbox_aside} a ON a.seq = t.seq WHERE a.seq IS NULL LIMIT 1000")
+		left, err := s.seqs(ctx, tx, "SELECT t.seq FROM {inbox_turns} t LEFT JOIN {inbox_deferred} a ON a.seq = t.seq WHERE a.seq IS NULL LIMIT 1000")
 		if err != nil || len(left) == 0 {
 			return err
 		}

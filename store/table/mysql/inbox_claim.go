@@ -25,7 +25,7 @@ const (
 var errMoved = errors.New("mysql: the inbox's window has moved on")
 
 // Claim implements [inbox.Store]. Where several wait for the end of one transaction, and that is rolled back, the server may end
-// theirs with a deadlock: then it is for the caller to begin anew, as a [Transactor] does.
+// theirs with a deadlock: then it is for the caller to begin again, as a [Transactor] does.
 func (s *inboxStore) Claim(ctx context.Context, tx *sql.Tx, consumer string, id postrider.ID) (bool, error) {
 	c, err := s.termsOf(ctx, consumer)
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *inboxStore) look(ctx context.Context, q sqltext.Querier, c inboxTerms, 
 	}
 	n := strconv.FormatInt(c.number, 10)
 	seen := sight{recorded: make(map[postrider.ID]bool), forgotten: inbox.Forgotten{Began: c.began}}
-	err := s.cfg.stmt("SELECT ", sqltext.MySQL.Micros("{now}"), ", EXISTS (SELECT 1 FROM {inbox_aside} a WHERE a.consumer = ", n,
+	err := s.cfg.stmt("SELECT ", sqltext.MySQL.Micros("{now}"), ", EXISTS (SELECT 1 FROM {inbox_deferred} a WHERE a.consumer = ", n,
 		" AND a.blocking = 1), c.forgotten_us, c.history_us, i.id FROM {consumers} c LEFT JOIN {inbox} i ON i.consumer = ", n, " AND ").
 		Words("i.id", ids).SQL(" WHERE c.n = ", n).
 		Each(ctx, q, func(scan func(...any) error) error {
@@ -205,7 +205,7 @@ func (s *inboxStore) blockedKeys(ctx context.Context, q sqltext.Querier, c inbox
 	if len(hashes) == 0 {
 		return blocked, nil
 	}
-	err := s.cfg.stmt("SELECT DISTINCT key_hash FROM {inbox_aside} WHERE consumer = ").Number(c.number).SQL(" AND blocking = 1 AND ").
+	err := s.cfg.stmt("SELECT DISTINCT key_hash FROM {inbox_deferred} WHERE consumer = ").Number(c.number).SQL(" AND blocking = 1 AND ").
 		Words("key_hash", hashes).Each(ctx, q, func(scan func(...any) error) error {
 		var hash []byte
 		err := scan(&hash)

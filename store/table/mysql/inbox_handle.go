@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/retrying"
 	"github.com/postrider/postrider/store/feeds"
-	"github.com/postrider/postrider/store/table/internal/letters"
+	"github.com/postrider/postrider/store/table/internal/deadletters"
 	"github.com/postrider/postrider/store/table/internal/sqltext"
 )
 
@@ -32,7 +32,7 @@ func (s *inboxStore) Handle(ctx context.Context, consumer string, msgs []postrid
 	// In one global order, so that two batches cannot wait for each other.
 	sorted := make([]inboxPlace, len(msgs))
 	for i := range msgs {
-		sorted[i] = inboxPlace{&msgs[i], i, letters.KeyHash(msgs[i].OrderKey())}
+		sorted[i] = inboxPlace{&msgs[i], i, deadletters.KeyHash(msgs[i].OrderKey())}
 	}
 	slices.SortStableFunc(sorted, func(a, b inboxPlace) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	// The same message again is a repetition, whatever becomes of the first.
@@ -119,7 +119,7 @@ func guarded(ctx context.Context, tx *sql.Tx, work func() error) error {
 	return nil
 }
 
-// shelve defers what is not to be handled now. All of it is recorded before what is deferred is locked: whoever has that lock
+// shelve defers what is not to be handled now. All of it is recorded before what is deferred is locked: the holder of that lock
 // never waits for a record.
 func (s *inboxStore) shelve(ctx context.Context, tx *sql.Tx, c inboxTerms, now time.Time, msgs []inboxPlace, outcomes []byte) error {
 	found := false
@@ -140,7 +140,7 @@ func (s *inboxStore) shelve(ctx context.Context, tx *sql.Tx, c inboxTerms, now t
 	if !found {
 		return nil
 	}
-	if err := letters.Lock(ctx, tx, s.cfg.own(), c.number); err != nil {
+	if err := deadletters.Lock(ctx, tx, s.cfg.own(), c.number); err != nil {
 		return fmt.Errorf("mysql: deferred: %w", err)
 	}
 	for i := range msgs {
@@ -153,7 +153,7 @@ func (s *inboxStore) shelve(ctx context.Context, tx *sql.Tx, c inboxTerms, now t
 		default:
 			continue
 		}
-		if err := s.setAside(ctx, tx, c, msgs[i], back); err != nil {
+		if err := s.deferMessage(ctx, tx, c, msgs[i], back); err != nil {
 			return err
 		}
 	}
@@ -176,12 +176,12 @@ func (s *inboxStore) Defer(ctx context.Context, consumer string, m postrider.Mes
 			return nil
 		}
 		if err == nil {
-			err = letters.Lock(ctx, tx, s.cfg.own(), c.number)
+			err = deadletters.Lock(ctx, tx, s.cfg.own(), c.number)
 		}
 		if err != nil {
 			return fmt.Errorf("mysql: deferred: %w", err)
 		}
-		return s.setAside(ctx, tx, c, inboxPlace{Message: &m, hash: letters.KeyHash(m.OrderKey())}, back)
+		return s.deferMessage(ctx, tx, c, inboxPlace{Message: &m, hash: deadletters.KeyHash(m.OrderKey())}, back)
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/retrying"
 	"github.com/postrider/postrider/store/feeds"
-	"github.com/postrider/postrider/store/table/internal/letters"
+	"github.com/postrider/postrider/store/table/internal/deadletters"
 	"github.com/postrider/postrider/store/table/internal/sqltext"
 )
 
@@ -75,7 +75,7 @@ func (s *inboxStore) retry(ctx context.Context, c inboxTerms, work func(context.
 func (s *inboxStore) takeDue(ctx context.Context, tx *sql.Tx, c inboxTerms) (*feeds.Deferred, time.Duration, error) {
 	var now sql.NullInt64
 	var due []int64
-	err := s.cfg.stmt("SELECT ", sqltext.MySQL.Micros("{now}"), ", x.seq FROM (SELECT 1) one LEFT JOIN (SELECT seq, available_at FROM {inbox_aside} WHERE consumer = ").
+	err := s.cfg.stmt("SELECT ", sqltext.MySQL.Micros("{now}"), ", x.seq FROM (SELECT 1) one LEFT JOIN (SELECT seq, available_at FROM {inbox_deferred} WHERE consumer = ").
 		Number(c.number).SQL(" AND available_at <= {now} ORDER BY available_at, seq LIMIT 100) x ON TRUE ORDER BY x.available_at, x.seq").
 		Each(ctx, tx, func(scan func(...any) error) error {
 			var seq sql.NullInt64
@@ -96,7 +96,7 @@ func (s *inboxStore) takeDue(ctx context.Context, tx *sql.Tx, c inboxTerms) (*fe
 		if err != nil {
 			return nil, 0, err
 		}
-		d, err := letters.Scan(s.cfg.stmt("SELECT ", letters.Fields(true), " FROM {inbox_aside} a JOIN {consumers} c ON c.n = a.consumer WHERE a.seq = ").
+		d, err := deadletters.Scan(s.cfg.stmt("SELECT ", deadletters.Fields(true), " FROM {inbox_deferred} a JOIN {consumers} c ON c.n = a.consumer WHERE a.seq = ").
 			Number(seq).SQL(" AND a.available_at <= {now}").Row(ctx, tx).Scan)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
@@ -104,7 +104,7 @@ func (s *inboxStore) takeDue(ctx context.Context, tx *sql.Tx, c inboxTerms) (*fe
 		return &d, 0, err
 	}
 	var wait sql.NullInt64
-	err = s.cfg.stmt("SELECT TIMESTAMPDIFF(MICROSECOND, {now}, min(available_at)) FROM {inbox_aside} WHERE consumer = ").Number(c.number).
+	err = s.cfg.stmt("SELECT TIMESTAMPDIFF(MICROSECOND, {now}, min(available_at)) FROM {inbox_deferred} WHERE consumer = ").Number(c.number).
 		SQL(" AND available_at > ").Time(sqltext.Moment(now)).Row(ctx, tx).Scan(&wait)
 	if err != nil || !wait.Valid {
 		return nil, -1, err
@@ -149,18 +149,18 @@ func (s *inboxStore) fail(ctx context.Context, tx *sql.Tx, c inboxTerms, d *feed
 // conclude ends an attempt when the transaction commits: the message is gone or, with a deferral, has failed again. It returns
 // errDecided if an operator was faster: the message is no longer due since the moment at which it was taken.
 func (s *inboxStore) conclude(ctx context.Context, tx *sql.Tx, c inboxTerms, d *feeds.Deferred, back *inbox.Deferral) error {
-	if err := letters.Lock(ctx, tx, s.cfg.own(), c.number); err != nil {
+	if err := deadletters.Lock(ctx, tx, s.cfg.own(), c.number); err != nil {
 		return fmt.Errorf("mysql: retry: %w", err)
 	}
 	var hash []byte
 	var blocking bool
-	err := s.cfg.stmt("SELECT key_hash, blocking FROM {inbox_aside} WHERE seq = ").Number(d.Seq).SQL(" AND available_at = ").Time(d.AvailableAt).
+	err := s.cfg.stmt("SELECT key_hash, blocking FROM {inbox_deferred} WHERE seq = ").Number(d.Seq).SQL(" AND available_at = ").Time(d.AvailableAt).
 		Row(ctx, tx).Scan(&hash, &blocking)
 	if errors.Is(err, sql.ErrNoRows) {
 		return errDecided
 	}
 	if err == nil && back != nil {
-		st := s.cfg.stmt("UPDATE {inbox_aside} SET status = ").Text(string(back.Status)).SQL(", attempts = ").Number(int64(back.Attempts)).
+		st := s.cfg.stmt("UPDATE {inbox_deferred} SET status = ").Text(string(back.Status)).SQL(", attempts = ").Number(int64(back.Attempts)).
 			SQL(", last_error = ").Text(causeOf(back.Cause)).SQL(", tried_at = {now}, available_at = ")
 		if back.Status == feeds.StatusRetry {
 			st.Later("{now}", back.Delay)
@@ -170,12 +170,12 @@ func (s *inboxStore) conclude(ctx context.Context, tx *sql.Tx, c inboxTerms, d *
 		_, err = st.SQL(" WHERE seq = ").Number(d.Seq).Exec(ctx, tx)
 	}
 	if err == nil && back == nil {
-		_, err = s.cfg.stmt("DELETE FROM {inbox_aside} WHERE seq = ").Number(d.Seq).Exec(ctx, tx)
+		_, err = s.cfg.stmt("DELETE FROM {inbox_deferred} WHERE seq = ").Number(d.Seq).Exec(ctx, tx)
 		if err == nil {
 			_, err = s.cfg.stmt("DELETE FROM {inbox_turns} WHERE seq = ").Number(d.Seq).Exec(ctx, tx)
 		}
 		if err == nil && blocking {
-			err = letters.Promote(ctx, tx, s.cfg.own(), c.number, string(hash))
+			err = deadletters.Promote(ctx, tx, s.cfg.own(), c.number, string(hash))
 		}
 	}
 	if err != nil {

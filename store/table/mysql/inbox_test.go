@@ -24,7 +24,7 @@ func TestInbox(t *testing.T) {
 	db := newInboxDatabase(t)
 	inboxtest.Run(t, func(t testing.TB) inboxtest.Subject[*sql.Tx] {
 		// As good as new, and quicker.
-		mustExec(t, db, "DELETE FROM marks", "DELETE FROM postrider_inbox", "DELETE FROM postrider_inbox_aside",
+		mustExec(t, db, "DELETE FROM marks", "DELETE FROM postrider_inbox", "DELETE FROM postrider_inbox_deferred",
 			"DELETE FROM postrider_inbox_turns", "DELETE FROM postrider_consumer_heard", "DELETE FROM postrider_consumers")
 		return inboxSubject(t, db, mysql.Config{})
 	})
@@ -148,7 +148,7 @@ func TestInboxCountsEveryFailure(t *testing.T) {
 			}
 			var status string
 			var attempts int
-			row := s.DB.QueryRowContext(ctx, "SELECT status, attempts FROM postrider_inbox_aside WHERE message_id = ?", m.ID[:])
+			row := s.DB.QueryRowContext(ctx, "SELECT status, attempts FROM postrider_inbox_deferred WHERE message_id = ?", m.ID[:])
 			if err := row.Scan(&status, &attempts); err != nil || status != "dead" || attempts != 2 {
 				t.Errorf("%s after %d attempts, %v", status, attempts, err)
 			}

@@ -13,9 +13,9 @@ func whoHoldsWhat() row {
 		{kind: "stat", title: "Relays that wait for an operator", unit: "short", warn: 1, critical: 1, width: 6, runbook: "docs/operations/restore-or-clone.md",
 			queries: []query{{"sum(postrider_relay_paused" + inFeed + ")", ""}}},
 		{kind: "timeseries", title: "Shards held", unit: "short", width: 8, stacked: true, runbook: stuck,
-			queries: []query{{process("postrider_lanes_held"), "{{instance}} " + feedName}}},
+			queries: []query{{process("postrider_shards_held"), "{{instance}} " + feedName}}},
 		{kind: "timeseries", title: "Short of the fair share", unit: "short", width: 8, runbook: stuck,
-			queries: []query{{process("postrider_lanes_quota") + " - " + process("postrider_lanes_held"), "{{instance}} " + feedName}}},
+			queries: []query{{process("postrider_shards_quota") + " - " + process("postrider_shards_held"), "{{instance}} " + feedName}}},
 		{kind: "timeseries", title: "Relays of a feed", unit: "short", width: 8, runbook: stuck,
 			queries: []query{
 				{largest("postrider_feed_relays"), feedName},

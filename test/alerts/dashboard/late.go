@@ -21,9 +21,9 @@ func keepingUp() row {
 		{kind: "timeseries", title: "Last canary", unit: "s", warn: 15, width: 8, runbook: runbooks + "relay-stuck.md",
 			queries: []query{{largest("postrider_canary_age_seconds"), feedName}}},
 		{kind: "timeseries", title: "Slowest shards", unit: "s", warn: 60, width: 8, runbook: runbooks + "relay-stuck.md",
-			queries: []query{{"topk(5, max by (database, feed, shard, tenant) (postrider_lane_oldest_pending_age_seconds" + inFeed + "))", feedName + " {{shard}} {{tenant}}"}}},
+			queries: []query{{"topk(5, max by (database, feed, shard, tenant) (postrider_shard_oldest_pending_age_seconds" + inFeed + "))", feedName + " {{shard}} {{tenant}}"}}},
 		{kind: "timeseries", title: "Tenants that are read apart", unit: "short", width: 8, runbook: runbooks + "tenant-flood.md",
-			queries: []query{{`max by (database, feed, tenant) (sum without (shard) (postrider_lane_pending_messages{job=~"$job",database=~"$database",feed=~"$feed",tenant!=""}))`, "{{tenant}} in " + feedName}}},
+			queries: []query{{`max by (database, feed, tenant) (sum without (shard) (postrider_shard_pending_messages{job=~"$job",database=~"$database",feed=~"$feed",tenant!=""}))`, "{{tenant}} in " + feedName}}},
 		{kind: "table", title: "Alerts that fire", unit: "short", width: 8, runbook: "docs/alerts.md",
 			queries: []query{{`max by (alertname, severity, database, feed, consumer, instance) (ALERTS{alertname=~"Postrider.*",alertstate="firing"})`, ""}}},
 	}}

@@ -2,10 +2,10 @@
 (***************************************************************************)
 (* Who reads a shard, and how far it is settled: balance and settle of     *)
 (* migration/003_relay, store/postgres/ledger.go and feed.go, and how      *)
-(* relays publish (relay/lane.go, settler.go, keeper.go).                  *)
+(* relays publish (relay/worker.go, settler.go, keeper.go).                *)
 (*                                                                         *)
 (* Taking a shard, recording progress and giving it up are all the insert  *)
-(* of the row n + 1, which succeeds for whoever has seen the newest row. A *)
+(* of the row n + 1, which succeeds if the relay knows the newest row. A   *)
 (* relay publishes only within its lease, by its own clock, which counts   *)
 (* from before the call that renewed it. What it has sent may arrive when  *)
 (* it is gone. The server may crash and lose the last rows of the ledger,  *)
@@ -36,7 +36,7 @@ nightly messages  98102    [Faults=1 Messages=3]
 nightly crashes   805386   [Faults=1 Crashes=TRUE]
 revert  SettledBeforeConfirmed  NothingSkipped    what was handed out is recorded, not what was confirmed
 revert  HighestConfirmed        NothingSkipped [OneKey=FALSE]  the last confirmation counts, not the last without a gap before it
-revert  NoFence                 OneWriter         whoever writes appends behind the newest row, whoever wrote that
+revert  NoFence                 OneWriter         any relay appends behind the newest row, of any writer
 revert  LiveLeaseTaken          OneWriter         a shard is taken without a look at its lease
 revert  GenerationIgnored       OneWriter [Crashes=TRUE]  a relay goes on as before after a crash of the server
 revert  NoDeadline              OneSender         a relay sends without a look at its own lease
@@ -75,7 +75,7 @@ Live(row) == ~row.released /\ row.left > 0
 
 Out(r) == [id |-> r.id, state |-> "out", mine |-> FALSE, conf |-> 0, ahead |-> {}, left |-> 0, server |-> 0, ask |-> Nothing]
 
-(* The row behind the newest, if the relay has seen that. Whoever else has seen it comes too late from now on. *)
+(* The row behind the newest, if the relay has seen that. Others that have seen it come too late from now on. *)
 Succeeds(r) == relay[r].mine \/ Variant = "NoFence"
 
 Insert(r, pos, released, known) ==
@@ -278,7 +278,7 @@ OneWriter == ~robbed
 
 FirstsInOrder == OneKey => ~inverted
 
-(* Whoever sends holds the shard, as far as the database knows; after a crash of that it may be another for a while. *)
+(* A sender holds the shard, as far as the database knows; after a crash of that it may be another for a while. *)
 OneSender ==
   \A r \in Relays :
     /\ relay[r].state = "in"

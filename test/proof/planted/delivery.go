@@ -31,7 +31,7 @@ var delivery = []Bug{
 		Does:   "A relay that dies has recorded messages as sent that had failed while later ones arrived.",
 		Breaks: []string{"I1"},
 		Hunt:   Hunt{To: []string{"redis", "http"}, Only: []string{"relay-kill", "http-500", "http-hang", "http-slow", "redis-pause"}, Faults: 12, Minutes: 1.5, Rate: 500},
-		Tests:  []Test{{"relay", "^TestCannotSetAside$"}},
+		Tests:  []Test{{"relay", "^TestCannotDefer$"}},
 		Plant: []Change{{
 			"relay/internal/shard/state.go",
 			"\tif n, batch, done := m.window.advance(); n > 0 {\n",

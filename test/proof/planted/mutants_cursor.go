@@ -178,7 +178,7 @@ var cursorMutants = []Bug{
 	},
 	{
 		ID:    "M14",
-		Name:  "page: one that met another lane ends the window",
+		Name:  "page: one that met another shard ends the window",
 		Does:  "A shard that was behind the others skips the rest of their window.",
 		Tests: []Test{cursorTest},
 		Plant: []Change{
@@ -314,8 +314,8 @@ var cursorMutants = []Bug{
 		Plant: []Change{
 			{
 				"store/postgres/feed.go",
-				"\t\t\tf.idle = nil\n\t\t\tf.lanes[shard]",
-				"\t\t\tf.lanes[shard]",
+				"\t\t\tf.idle = nil\n\t\t\tf.owned[shard]",
+				"\t\t\tf.owned[shard]",
 			},
 		},
 	},

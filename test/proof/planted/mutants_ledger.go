@@ -62,7 +62,7 @@ var ledgerMutants = []Bug{
 		Plant: []Change{
 			{
 				"store/postgres/feed.go",
-				"ok && p.lane == l && (p.no",
+				"ok && p.shard == l && (p.no",
 				"ok && (p.no",
 			},
 		},
@@ -147,7 +147,7 @@ var ledgerMutants = []Bug{
 	},
 	{
 		ID:    "M44",
-		Name:  "balance: a lane kept that another has had",
+		Name:  "balance: a shard kept that another has had",
 		Does:  "A relay that slept goes on where it was: messages are skipped.",
 		Tests: []Test{suiteTest("TakenBack")},
 		Plant: []Change{

@@ -9,7 +9,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeOfShards")},
 		Plant: []Change{
 			{
-				"store/postgres/sql/functions/lanes.sql",
+				"store/postgres/sql/functions/shards.sql",
 				"IF EXISTS (SELECT FROM @schema@.cursors c WHERE c.feed = feed_name AND NOT c.released\n",
 				"IF false AND EXISTS (SELECT FROM @schema@.cursors c WHERE c.feed = feed_name AND NOT c.released\n",
 			},
@@ -22,7 +22,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeOfShards")},
 		Plant: []Change{
 			{
-				"store/postgres/sql/functions/lanes.sql",
+				"store/postgres/sql/functions/shards.sql",
 				"ORDER BY pg_snapshot_xmax(p.s) DESC, (SELECT count(*) FROM pg_snapshot_xip(p.s)), p.lo DESC",
 				"ORDER BY pg_snapshot_xmax(p.s), (SELECT count(*) FROM pg_snapshot_xip(p.s)) DESC, p.lo",
 			},
@@ -35,7 +35,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeOfShards")},
 		Plant: []Change{
 			{
-				"store/postgres/sql/functions/lanes.sql",
+				"store/postgres/sql/functions/shards.sql",
 				"(c.s1::text <> move.s::text OR c.s2 IS NOT NULL)) THEN",
 				"false) THEN",
 			},
@@ -48,7 +48,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeBesideLateWriters")},
 		Plant: []Change{
 			{
-				"store/postgres/sql/functions/lanes.sql",
+				"store/postgres/sql/functions/shards.sql",
 				"clock_timestamp(), move.s, move.lo, move.starts\n",
 				"clock_timestamp(), move.s, move.lo, array_fill(move.lo, ARRAY[cardinality(move.starts)])\n",
 			},
@@ -61,7 +61,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeBesideLateWriters")},
 		Plant: []Change{
 			{
-				"store/postgres/sql/functions/lanes.sql",
+				"store/postgres/sql/functions/shards.sql",
 				"clock_timestamp(), move.s, move.lo, move.starts\n",
 				"clock_timestamp(), move.s, move.hi, move.starts\n",
 			},
@@ -74,7 +74,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeOfShards")},
 		Plant: []Change{
 			{
-				"store/postgres/sql/functions/lanes.sql",
+				"store/postgres/sql/functions/shards.sql",
 				"  IF top IS NOT NULL THEN\n",
 				"  IF false THEN\n",
 			},
@@ -87,7 +87,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestChangeFencesOldHolders")},
 		Plant: []Change{
 			{
-				"store/postgres/sql/functions/lanes.sql",
+				"store/postgres/sql/functions/shards.sql",
 				"SELECT feed_name, s, l.n + 1, true,",
 				"SELECT feed_name, s, CASE WHEN s < was THEN l.n + 1 ELSE 0 END, true,",
 			},
@@ -139,7 +139,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestSlice")},
 		Plant: []Change{
 			{
-				"store/postgres/sql/functions/lanes.sql",
+				"store/postgres/sql/functions/shards.sql",
 				"  was.shard := number;\n",
 				"  was.shard := number;\n  was.s1 := pg_current_snapshot();\n",
 			},
@@ -152,7 +152,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestSlice")},
 		Plant: []Change{
 			{
-				"store/postgres/sql/functions/lanes.sql",
+				"store/postgres/sql/functions/shards.sql",
 				"IF NOT coalesce(was.released, false) OR of_shard",
 				"IF of_shard",
 			},
@@ -165,7 +165,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestSlice")},
 		Plant: []Change{
 			{
-				"store/postgres/sql/functions/lanes.sql",
+				"store/postgres/sql/functions/shards.sql",
 				"part.released AND whole.released AND part.s1::text = whole.s1::text\n",
 				"part.released AND whole.released\n",
 			},
@@ -178,7 +178,7 @@ var moveMutants = []Bug{
 		Tests: []Test{storeTest("TestSleeperOfASlice")},
 		Plant: []Change{
 			{
-				"store/postgres/sql/functions/lanes.sql",
+				"store/postgres/sql/functions/shards.sql",
 				"c.shard = slice AND c.n < part.n;",
 				"c.shard = slice;",
 			},

@@ -127,7 +127,7 @@ var retentionMutants = []Bug{
 		Plant: []Change{
 			{
 				"store/postgres/sql/functions/retention.sql",
-				"OR k.n = lane.n)",
+				"OR k.n = head.n)",
 				"OR false)",
 			},
 		},
@@ -140,8 +140,8 @@ var retentionMutants = []Bug{
 		Plant: []Change{
 			{
 				"store/postgres/sql/functions/retention.sql",
-				"VALUES (lane.feed, lane.shard, stays)",
-				"VALUES (lane.feed, lane.shard, stays + 1)",
+				"VALUES (head.feed, head.shard, stays)",
+				"VALUES (head.feed, head.shard, stays + 1)",
 			},
 		},
 	},

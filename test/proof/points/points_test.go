@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write testdata/points.txt anew")
+	update = flag.Bool("update", false, "write testdata/points.txt again")
 	only   = flag.String("scenario", "", "play this one only")
 )
 
@@ -29,7 +29,7 @@ const atOnce = 12
 func scenarios(t *testing.T, s *servers) []*scenario {
 	counter, agencies := s.counter(t), s.agencies(t)
 	return []*scenario{
-		lanesScenario(s), // the longest one
+		sliceScenario(s), // the longest one
 		suspectScenario(s),
 		relayScenario(s, "relay", s.stream),
 		relayScenario(s, "relay to RabbitMQ", s.queue),

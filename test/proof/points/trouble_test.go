@@ -44,7 +44,7 @@ func refusedScenario(s *servers, name string, place func(t *testing.T, name stri
 			if n != 1 || err != nil {
 				w.t.Fatalf("%d dead letters were sent again: %v", n, err)
 			}
-			w.untilNothingAside()
+			w.untilNothingDeferred()
 			w.round(3)
 			w.untilSettled()
 			w.untilSeen("balance", 2)
@@ -52,13 +52,13 @@ func refusedScenario(s *servers, name string, place func(t *testing.T, name stri
 		after: func(w *world) {
 			w.round(4)
 			w.untilSettled()
-			w.untilNothingAside()
+			w.untilNothingDeferred()
 		},
 		check: (*world).checkRelay,
 	}
 }
 
-func (w *world) untilNothingAside() {
+func (w *world) untilNothingDeferred() {
 	w.t.Helper()
 	w.until("nothing is deferred", func() bool { return w.number("SELECT count(*) FROM @.deferred") == 0 })
 }
@@ -110,8 +110,8 @@ func suspectScenario(s *servers) *scenario {
 	}
 }
 
-// lanesScenario has a tenant with so much that it is read apart from the others, and together with them again in the end.
-func lanesScenario(s *servers) *scenario {
+// sliceScenario has a tenant with so much that it is read apart from the others, and together with them again in the end.
+func sliceScenario(s *servers) *scenario {
 	return &scenario{
 		name: "relay with a tenant that holds up the others",
 		open: func(t *testing.T, name string) *world {

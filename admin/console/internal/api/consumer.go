@@ -9,13 +9,13 @@ import (
 
 // Consumer is the state of a program with an inbox.
 type Consumer struct {
-	Name     string           `json:"name"`
-	Created  time.Time        `json:"created"`
-	Last     time.Time        `json:"last,omitzero"`
-	Heard    time.Time        `json:"heard,omitzero"`
-	Process  string           `json:"process,omitempty"`
-	Aside    admin.AsideCount `json:"aside"`
-	Problems []Problem        `json:"problems"`
+	Name     string              `json:"name"`
+	Created  time.Time           `json:"created"`
+	Last     time.Time           `json:"last,omitzero"`
+	Heard    time.Time           `json:"heard,omitzero"`
+	Process  string              `json:"process,omitempty"`
+	Deferred admin.DeferredCount `json:"deferred"`
+	Problems []Problem           `json:"problems"`
 }
 
 func (s *Server) consumers(ctx context.Context, d *database, _ *DB) ([]Consumer, error) {
@@ -31,5 +31,5 @@ func (s *Server) consumers(ctx context.Context, d *database, _ *DB) ([]Consumer,
 }
 
 func (d *database) consumerOf(c *admin.ConsumerStanding, now time.Time) Consumer {
-	return Consumer{c.Name, c.Created.UTC(), c.Last.UTC(), c.Heard.UTC(), c.Process, c.Aside, d.problemsOfConsumer(c, now)}
+	return Consumer{c.Name, c.Created.UTC(), c.Last.UTC(), c.Heard.UTC(), c.Process, c.Deferred, d.problemsOfConsumer(c, now)}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/postrider/postrider/admin"
 )
 
-// Vitals reports the health of a database. Durations are in seconds.
-type Vitals struct {
+// DatabaseHealth reports the health of a database. Durations are in seconds.
+type DatabaseHealth struct {
 	Name              string       `json:"name"`
 	At                time.Time    `json:"at"`
 	Server            string       `json:"server"`
@@ -44,17 +44,17 @@ type Capacity struct {
 	Period float64 `json:"period"`
 }
 
-// vitals returns the health of all databases. A database that does not answer is reported as such.
-func (s *Server) vitals(ctx context.Context, _ *database, _ *DB) ([]Vitals, error) {
+// health returns the health of all databases. A database that does not answer is reported as such.
+func (s *Server) health(ctx context.Context, _ *database, _ *DB) ([]DatabaseHealth, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeLimit/2)
 	defer cancel()
-	all := make([]Vitals, len(s.databases))
+	all := make([]DatabaseHealth, len(s.databases))
 	var asked sync.WaitGroup
 	for i, d := range s.databases {
 		asked.Go(func() {
-			v, err := Vitals{}, error(nil)
+			v, err := DatabaseHealth{}, error(nil)
 			if d.Gauges != nil {
-				v, err = d.vitals.get(ctx, d.askVitals)
+				v, err = d.health.get(ctx, d.askHealth)
 			}
 			if err != nil {
 				v.Error, v.At = s.failure(ctx, d, err).Detail, time.Now().UTC()
@@ -67,12 +67,12 @@ func (s *Server) vitals(ctx context.Context, _ *database, _ *DB) ([]Vitals, erro
 	return all, nil
 }
 
-func (d *database) askVitals(ctx context.Context) (Vitals, error) {
-	v, err := d.Gauges.Vitals(ctx)
+func (d *database) askHealth(ctx context.Context) (DatabaseHealth, error) {
+	v, err := d.Gauges.Health(ctx)
 	if err != nil {
-		return Vitals{}, err
+		return DatabaseHealth{}, err
 	}
-	out := Vitals{
+	out := DatabaseHealth{
 		At: v.At.UTC(), Server: v.Server, Schema: v.Schema, Version: v.Version, Size: v.Size, Slots: v.Slots,
 		Capacity:          Capacity{v.Capacity.Slots, v.Capacity.Used, v.Capacity.Period.Seconds()},
 		OldestTransaction: v.OldestTransaction.Seconds(), OldestSnapshot: v.OldestSnapshot.Seconds(),

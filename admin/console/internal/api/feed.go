@@ -13,23 +13,23 @@ import (
 
 // Feed is the state of a feed.
 type Feed struct {
-	Name     string           `json:"name"`
-	Paused   bool             `json:"paused"`
-	Relays   int              `json:"relays"`
-	Pending  admin.Estimate   `json:"pending"`
-	Oldest   time.Time        `json:"oldest,omitzero"`
-	Settled  time.Time        `json:"settled,omitzero"`
-	Canary   time.Time        `json:"canary,omitzero"`
-	Aside    admin.AsideCount `json:"aside"`
-	Rate     live.Value       `json:"rate" doc:"delivered a second, lately"`
-	To       string           `json:"to,omitempty" doc:"destinations, when a relay of this process serves it"`
-	Problems []Problem        `json:"problems"`
+	Name     string              `json:"name"`
+	Paused   bool                `json:"paused"`
+	Relays   int                 `json:"relays"`
+	Pending  admin.Estimate      `json:"pending"`
+	Oldest   time.Time           `json:"oldest,omitzero"`
+	Settled  time.Time           `json:"settled,omitzero"`
+	Canary   time.Time           `json:"canary,omitzero"`
+	Deferred admin.DeferredCount `json:"deferred"`
+	Rate     live.Value          `json:"rate" doc:"delivered a second, lately"`
+	To       string              `json:"to,omitempty" doc:"destinations, when a relay of this process serves it"`
+	Problems []Problem           `json:"problems"`
 }
 
-// FeedDetail is a feed with its lanes, relays and outages.
+// FeedDetail is a feed with its shards, relays and outages.
 type FeedDetail struct {
 	Feed
-	Lanes   []Lane   `json:"lanes"`
+	Shards  []Shard  `json:"shards"`
 	Members []Relay  `json:"members"`
 	Outages []Outage `json:"outages" doc:"what relays have reported: first those that are not over, of each the last seen first"`
 }
@@ -47,8 +47,8 @@ type Outage struct {
 // mostOutages is the maximum number of outages in a response.
 const mostOutages = 100
 
-// Lane is a shard of a feed, or the part of a shard that one tenant has of its own.
-type Lane struct {
+// Shard is a shard of a feed, or the part of a shard that one tenant has of its own.
+type Shard struct {
 	Shard   int            `json:"shard"`
 	Base    int            `json:"base"`
 	Tenant  string         `json:"tenant,omitempty"`
@@ -88,7 +88,7 @@ type RelayStats struct {
 	Fenced    int64  `json:"fenced"`
 	Resets    int64  `json:"resets"`
 	Blocked   int    `json:"blocked"`
-	Lanes     int    `json:"lanes"`
+	Shards    int    `json:"shards"`
 	Quota     int    `json:"quota"`
 	Members   int    `json:"members"`
 	Buffered  int    `json:"buffered"`
@@ -124,12 +124,12 @@ func (s *Server) feed(ctx context.Context, d *database, in *FeedName) (*FeedDeta
 		if f.Name != in.Name {
 			continue
 		}
-		detail := &FeedDetail{Feed: d.feedOf(l, f), Lanes: make([]Lane, len(f.Lanes)), Members: relaysOf(l, f)}
-		for n := range f.Lanes {
-			lane := &f.Lanes[n]
-			detail.Lanes[n] = Lane{
-				Shard: lane.Shard, Base: lane.Base, Tenant: lane.Tenant, Holder: lane.Holder, Until: lane.Until.UTC(), At: lane.At.UTC(),
-				Last: lane.Last, Pending: lane.Pending, Oldest: lane.Oldest.UTC(), Crashes: lane.Crashes,
+		detail := &FeedDetail{Feed: d.feedOf(l, f), Shards: make([]Shard, len(f.Shards)), Members: relaysOf(l, f)}
+		for n := range f.Shards {
+			shard := &f.Shards[n]
+			detail.Shards[n] = Shard{
+				Shard: shard.Shard, Base: shard.Base, Tenant: shard.Tenant, Holder: shard.Holder, Until: shard.Until.UTC(), At: shard.At.UTC(),
+				Last: shard.Last, Pending: shard.Pending, Oldest: shard.Oldest.UTC(), Crashes: shard.Crashes,
 			}
 		}
 		detail.Outages, err = s.outages(ctx, d, f.Name)
@@ -175,7 +175,7 @@ func (s *Server) relays(ctx context.Context, d *database, _ *DB) ([]Relay, error
 func (d *database) feedOf(l *live.Look, f *admin.FeedStanding) Feed {
 	out := Feed{
 		Name: f.Name, Paused: f.Paused, Relays: len(f.Members), Pending: f.Pending, Oldest: f.Oldest.UTC(), Settled: f.Settled.UTC(),
-		Canary: f.Canary.UTC(), Aside: f.Aside, Rate: live.Unknown(), Problems: d.problemsOf(l, f),
+		Canary: f.Canary.UTC(), Deferred: f.Deferred, Rate: live.Unknown(), Problems: d.problemsOf(l, f),
 	}
 	if rate, known := l.Rates[f.Name]; known {
 		out.Rate = rate

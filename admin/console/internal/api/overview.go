@@ -91,7 +91,7 @@ func (s *Server) seen(d *database, l *live.Look) *Overview {
 			f := d.feedOf(l, &l.Standing.Feeds[i])
 			o.Feeds = append(o.Feeds, f)
 			o.Problems = append(o.Problems, f.Problems...)
-			o.Totals.add(&f.Aside)
+			o.Totals.add(&f.Deferred)
 			o.Totals.Pending.N += f.Pending.N
 			o.Totals.Pending.Exact = o.Totals.Pending.Exact && f.Pending.Exact
 			if !f.Oldest.IsZero() && (o.Totals.Oldest.IsZero() || f.Oldest.Before(o.Totals.Oldest)) {
@@ -102,13 +102,13 @@ func (s *Server) seen(d *database, l *live.Look) *Overview {
 			c := d.consumerOf(&l.Standing.Consumers[i], l.Standing.At)
 			o.Consumers = append(o.Consumers, c)
 			o.Problems = append(o.Problems, c.Problems...)
-			o.Totals.add(&c.Aside)
+			o.Totals.add(&c.Deferred)
 		}
 	}
 	return o
 }
 
-func (t *Totals) add(a *admin.AsideCount) {
+func (t *Totals) add(a *admin.DeferredCount) {
 	t.Dead.N += int64(a.Dead)
 	t.Blocked.N += int64(a.Blocked)
 	t.Dead.Exact = t.Dead.Exact && a.Exact

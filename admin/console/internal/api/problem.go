@@ -106,10 +106,10 @@ func (d *database) problemsOf(l *live.Look, f *admin.FeedStanding) []Problem {
 			params{"n": f.Pending.N, "seconds": int(wait.Seconds())}, "/messages"+feed+"&status=pending",
 			d.command("messages ls --status pending --feed", f.Name))
 	}
-	if n := f.Aside.Dead; n > 0 {
+	if n := f.Deferred.Dead; n > 0 {
 		add(problem, "dead", phrase.Quantity(n, "dead letter", "dead letters"), params{"n": n}, "/dead"+feed, d.command("dead ls --feed", f.Name))
 	}
-	if n := f.Aside.Blocked; n > 0 {
+	if n := f.Deferred.Blocked; n > 0 {
 		add(problem, "blocked", phrase.Quantity(n, "key is blocked", "keys are blocked"), params{"n": n}, "/keys"+feed,
 			d.command("keys blocked --feed", f.Name))
 	}
@@ -120,7 +120,7 @@ func (d *database) problemsOf(l *live.Look, f *admin.FeedStanding) []Problem {
 		}
 	}
 	if failing > 0 {
-		add(problem, "failing", phrase.Quantity(failing, "lane confirms nothing", "lanes confirm nothing")+": the destination does not accept messages",
+		add(problem, "failing", phrase.Quantity(failing, "shard confirms nothing", "shards confirm nothing")+": the destination does not accept messages",
 			params{"n": failing}, detail, d.command("doctor"))
 	}
 	return all
@@ -137,13 +137,13 @@ func (d *database) problemsOfConsumer(c *admin.ConsumerStanding, now time.Time) 
 			Params: params{"seconds": silent.Seconds(), "process": c.Process}, Page: "/consumers", Command: d.command("doctor"),
 		})
 	}
-	if n := c.Aside.Dead; n > 0 {
+	if n := c.Deferred.Dead; n > 0 {
 		all = append(all, Problem{
 			Kind: "consumer_dead", Severity: problem, Consumer: c.Name, Text: phrase.Quantity(n, "dead letter", "dead letters"), Params: params{"n": n},
 			Page: "/dead" + who, Command: d.command("dead ls --consumer", c.Name),
 		})
 	}
-	if n := c.Aside.Blocked; n > 0 {
+	if n := c.Deferred.Blocked; n > 0 {
 		all = append(all, Problem{
 			Kind: "consumer_blocked", Severity: problem, Consumer: c.Name, Text: phrase.Quantity(n, "key is blocked", "keys are blocked"),
 			Params: params{"n": n}, Page: "/keys" + who, Command: d.command("keys blocked --consumer", c.Name),

@@ -103,7 +103,7 @@ type database struct {
 	*source.Database
 	oneOfMany bool        // commands must name it
 	watch     *live.Watch // nil without gauges
-	vitals    kept[Vitals]
+	health    kept[DatabaseHealth]
 	doctor    kept[Checkup]
 	slow      kept[[]Problem]
 	readings  readings
@@ -117,7 +117,7 @@ func (d *database) name() string {
 }
 
 func (s *Server) open(from *source.Database) *database {
-	d := &database{Database: from, vitals: newKept[Vitals](30 * time.Second), doctor: newKept[Checkup](10 * time.Second),
+	d := &database{Database: from, health: newKept[DatabaseHealth](30 * time.Second), doctor: newKept[Checkup](10 * time.Second),
 		slow: newKept[[]Problem](15 * time.Second)}
 	if d.Gauges != nil {
 		d.watch = live.NewWatch(live.Config{

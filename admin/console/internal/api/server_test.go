@@ -53,9 +53,9 @@ func (g gauges) Gauges(context.Context) (*admin.Standing, error) {
 	return &admin.Standing{At: time.Now(), Feeds: []admin.FeedStanding{{Name: "orders"}}}, nil
 }
 
-func (gauges) Vitals(context.Context) (*admin.Vitals, error) { return &admin.Vitals{}, nil }
+func (gauges) Health(context.Context) (*admin.Health, error) { return &admin.Health{}, nil }
 
-// TestElsewhere breaks a database that nobody looks at: whoever looks at another one sees it within five seconds.
+// TestElsewhere breaks a database that nobody looks at: a viewer of another one sees it within five seconds.
 func TestElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var whole, broken atomic.Bool
@@ -174,7 +174,7 @@ func TestTimeline(t *testing.T) {
 			t.Errorf("%v comes after %v", s, steps[i-1])
 		}
 	}
-	want := "occurred@ enqueued@ set_aside@default published@audit received@mail attempt@default dead@default set_aside@billing " +
+	want := "occurred@ enqueued@ deferred@default published@audit received@mail attempt@default dead@default deferred@billing " +
 		"attempt@billing acted@default due@billing published@late"
 	if strings.Join(got, " ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)

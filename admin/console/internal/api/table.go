@@ -20,7 +20,7 @@ func init() {
 
 		{at(get, "/feeds", viewer), "All feeds", handle((*Server).feeds)},
 		{at(post, "/feeds", admin), "Add a feed", handle((*Server).addFeed)},
-		{at(get, "/feeds/{name}", viewer), "A feed with its lanes, relays and outages", handle((*Server).feed)},
+		{at(get, "/feeds/{name}", viewer), "A feed with its shards, relays and outages", handle((*Server).feed)},
 		{at(del, "/feeds/{name}", admin), "Remove a feed and its deferred messages", handle((*Server).removeFeed)},
 		{at(post, "/feeds/{name}/pause", operator), "Pause a feed", handle((*Server).pauseFeed)},
 		{at(post, "/feeds/{name}/resume", operator), "Resume a feed", handle((*Server).resumeFeed)},
@@ -51,7 +51,7 @@ func init() {
 		{at(get, "/reconcilers", viewer), "Reconcilers", handle((*Server).reconcilers)},
 		{at(post, "/reconcilers/{job}/run", operator), "Run a reconciler now", handle((*Server).runReconciler)},
 
-		{at(get, "/databases", viewer), "Health of the databases", handle((*Server).vitals)},
+		{at(get, "/databases", viewer), "Health of the databases", handle((*Server).health)},
 		{at(get, "/doctor", viewer), "Findings of the doctor; cached for 10 s", handleFor(checkupLimit, (*Server).checkup)},
 		{at(get, "/audit", viewer), "Audit log, newest first", handle((*Server).audit)},
 

@@ -13,7 +13,7 @@ import (
 // Step is a past or future event in the life of a message.
 type Step struct {
 	At     time.Time `json:"at,omitzero"`
-	Kind   string    `json:"kind" enum:"occurred,enqueued,scheduled,attempt,set_aside,dead,parked,published,received,acted,due"`
+	Kind   string    `json:"kind" enum:"occurred,enqueued,scheduled,attempt,deferred,dead,parked,published,received,acted,due"`
 	Where  string    `json:"where,omitempty" doc:"feed or consumer"`
 	Text   string    `json:"text"`
 	Detail string    `json:"detail,omitempty"`
@@ -77,7 +77,7 @@ func stepsOf(l *Leg) []Step {
 		steps = append(steps, Step{at, kind, where, text, detail})
 	}
 	if !l.DeferredAt.IsZero() {
-		add(l.DeferredAt, "set_aside", "deferred by the "+carried, "")
+		add(l.DeferredAt, "deferred", "deferred by the "+carried, "")
 	}
 	if l.Attempts > 0 && !l.TriedAt.IsZero() {
 		add(l.TriedAt, "attempt", phrase.Quantity(l.Attempts, "attempt", "attempts")+" so far, the last one here", l.LastError)

@@ -29,7 +29,7 @@ func count(s *admin.Standing, relays []source.Relay) counts {
 	for i := range s.Feeds {
 		f := &s.Feeds[i]
 		d := delivered{left: f.Pending.N, local: len(f.Members) > 0}
-		if a := &f.Aside; a.Exact {
+		if a := &f.Deferred; a.Exact {
 			d.left += int64(a.Scheduled + a.Retry + a.Waiting + a.Dead + a.Parked)
 		}
 		for _, m := range f.Members {

@@ -36,7 +36,7 @@ func (g *gauges) Gauges(context.Context) (*admin.Standing, error) {
 	}, nil
 }
 
-func (g *gauges) Vitals(context.Context) (*admin.Vitals, error) { return &admin.Vitals{}, nil }
+func (g *gauges) Health(context.Context) (*admin.Health, error) { return &admin.Health{}, nil }
 
 func watching(t *testing.T, f func(g *gauges, w *Watch, ctx context.Context)) {
 	synctest.Test(t, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestLocalRates(t *testing.T) {
 	if r := after.since(&before); r.published != 40 || r.failed != 2 || r.enqueued != 50 {
 		t.Errorf("%+v", r)
 	}
-	again := at(4, 200, 60, 10, 0) // the relay was started anew
+	again := at(4, 200, 60, 10, 0) // the relay was restarted
 	if r := again.since(&after); r.published != 50 || r.failed != 0 {
 		t.Errorf("%+v", r)
 	}

@@ -63,7 +63,7 @@ const dead = (n) => ({
   tried_at: ago(n * 37),
   feed: n % 8 === 3 ? "inbox/billing" : "default",
 });
-const letters = Array.from({ length: 39 }, (_, i) => dead(i + 1)).reverse();
+const deadLetters = Array.from({ length: 39 }, (_, i) => dead(i + 1)).reverse();
 
 let next = 0;
 export function tail() {
@@ -100,7 +100,7 @@ const text = `{
 }`;
 
 function journey(id) {
-  const l = letters.find((x) => x.id === id);
+  const l = deadLetters.find((x) => x.id === id);
   const r = l ?? row(Array.from({ length: 400 }, (_, i) => i).find((i) => uuid(i) === id) ?? 8);
   const isDead = r.status === "dead" || r.status === "parked";
   const e = Date.parse(r.enqueued_at);
@@ -110,7 +110,7 @@ function journey(id) {
     { at: at(0), kind: "enqueued", text: "written to the log" },
     ...(isDead
       ? [
-          { at: at(0.8), kind: "set_aside", where: "default", text: "deferred by the relay" },
+          { at: at(0.8), kind: "deferred", where: "default", text: "deferred by the relay" },
           {
             at: at(1900),
             kind: "attempt",
@@ -122,7 +122,7 @@ function journey(id) {
             at: at(1900),
             kind: "dead",
             where: "default",
-            text: "moved to dead letters",
+            text: "moved to dead deadLetters",
             detail: r.last_error,
           },
           { at: at(2400), kind: "acted", where: "default", text: "park by lan.pham", detail: "wait for partner" },
@@ -200,7 +200,7 @@ function journey(id) {
 }
 
 const matching = (q) =>
-  letters.filter(
+  deadLetters.filter(
     (l) =>
       (!q.get("feed") || l.feed === q.get("feed")) &&
       (!q.get("consumer") || l.feed === `inbox/${q.get("consumer")}`) &&
@@ -286,7 +286,7 @@ export const routes = {
     return { sampled: m.length, all: true, groups };
   },
   "POST /dead/act": (_, __, b) => {
-    const m = b.filter.id ? letters.filter((x) => x.id === b.filter.id) : matching(fromFilter(b.filter));
+    const m = b.filter.id ? deadLetters.filter((x) => x.id === b.filter.id) : matching(fromFilter(b.filter));
     const command = `postrider dead ${b.act === "retry" ? "replay" : b.act} --all --feed default${b.rate ? ` --rate ${b.rate}` : ""}`;
     if (!b.dry_run && b.rate) job = { ...job, sent: 0, delivered: 0, state: "running" };
     return {

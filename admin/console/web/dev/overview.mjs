@@ -56,7 +56,7 @@ export function feeds() {
       canary: ago(3),
       rate: s.published * 0.7,
       to: "kafka://orders",
-      aside: { ...none, retry: 4, dead: 37, blocked: 3, waiting: 12 },
+      deferred: { ...none, retry: 4, dead: 37, blocked: 3, waiting: 12 },
       problems: [
         problem(
           "default",
@@ -86,7 +86,7 @@ export function feeds() {
       oldest: ago(5400),
       settled: ago(5400),
       rate: 0,
-      aside: none,
+      deferred: none,
       problems: [
         problem(
           "search-index",
@@ -118,7 +118,7 @@ export function feeds() {
       canary: ago(2),
       rate: s.published * 0.3,
       to: "nats://warehouse",
-      aside: none,
+      deferred: none,
       problems: [],
     },
   ];
@@ -128,7 +128,7 @@ export function feeds() {
         paused: false,
         pending: { n: Math.min(f.pending.n, 12), exact: true },
         oldest: ago(0.2),
-        aside: none,
+        deferred: none,
         problems: [],
         rate: f.rate || 44,
       }))
@@ -141,7 +141,7 @@ export function consumers() {
       name: "billing",
       created: ago(86400 * 90),
       last: ago(0.3),
-      aside: { ...none, dead: 2 },
+      deferred: { ...none, dead: 2 },
       problems: [
         {
           kind: "consumer_dead",
@@ -154,10 +154,10 @@ export function consumers() {
         },
       ],
     },
-    { name: "shipping", created: ago(86400 * 90), last: ago(0.5), aside: { ...none, retry: 1 }, problems: [] },
-    { name: "thông-báo", created: ago(86400 * 12), last: ago(2), aside: none, problems: [] },
+    { name: "shipping", created: ago(86400 * 90), last: ago(0.5), deferred: { ...none, retry: 1 }, problems: [] },
+    { name: "thông-báo", created: ago(86400 * 12), last: ago(2), deferred: none, problems: [] },
   ];
-  return healthy ? all.map((c) => ({ ...c, aside: none, problems: [] })) : all;
+  return healthy ? all.map((c) => ({ ...c, deferred: none, problems: [] })) : all;
 }
 
 export function overview() {

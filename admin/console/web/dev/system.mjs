@@ -35,14 +35,14 @@ const stats = {
   fenced: 2,
   resets: 1,
   blocked: 3,
-  lanes: 6,
+  shards: 6,
   quota: 6,
   members: 3,
   buffered: 118,
   failing: 1,
 };
 
-function lanes(name) {
+function shards(name) {
   const who = holders[name] ?? [];
   const all = [];
   for (let i = 0; i < 16; i++) {
@@ -93,7 +93,7 @@ function lanes(name) {
 }
 
 function members(name) {
-  const all = lanes(name);
+  const all = shards(name);
   return (holders[name] ?? []).map((h, i) => ({
     id: `0198f1c2-77aa-7e3${i}-9b10-5d1d0a${name.length}c${i}2e`,
     name: h,
@@ -321,7 +321,7 @@ export const system = {
       paused: false,
       relays: 0,
       pending: { n: 0, exact: true },
-      aside: none,
+      deferred: none,
       rate: null,
       problems: [
         {
@@ -340,7 +340,7 @@ export const system = {
   "GET /feeds/:name": (_, p) => {
     const f = allFeeds().find((x) => x.name === p.name);
     return f
-      ? { ...f, lanes: lanes(p.name), members: members(p.name), outages: outages(p.name) }
+      ? { ...f, shards: shards(p.name), members: members(p.name), outages: outages(p.name) }
       : missing(`There is no feed ${p.name}.`, "postrider feeds ls");
   },
   "DELETE /feeds/:name": (_, p, b) => {

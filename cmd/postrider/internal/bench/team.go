@@ -20,7 +20,7 @@ import (
 // team is a group of relays in separate processes: "postrider relay", as users run it.
 type team struct {
 	members []*member
-	lanes   int // number of shards of all feeds
+	shards  int // number of shards of all feeds
 	folder  string
 }
 
@@ -72,7 +72,7 @@ func (l *Lab) startTeam(ctx context.Context, a assignment) (t *team, err error) 
 		return t, err
 	}
 	for _, lab := range a.labs {
-		t.lanes += lab.Shards * len(a.feeds)
+		t.shards += lab.Shards * len(a.feeds)
 	}
 	for n := range a.relays {
 		m, err := l.startMember(ctx, path, fmt.Sprintf("bench-%d", n+1), secrets)
@@ -201,16 +201,16 @@ func (t *team) ready(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if figures["postrider_lanes_held"] == figures["postrider_lanes_quota"] {
+			if figures["postrider_shards_held"] == figures["postrider_shards_quota"] {
 				fair++
 			}
-			held += figures["postrider_lanes_held"]
+			held += figures["postrider_shards_held"]
 		}
-		if int(held) == t.lanes && int(fair) == len(t.members) {
+		if int(held) == t.shards && int(fair) == len(t.members) {
 			return nil
 		}
 		if !pause(ctx, 50*time.Millisecond) {
-			return fmt.Errorf("bench: %d relays own %.0f of %d shards: %w", len(t.members), held, t.lanes, ctx.Err())
+			return fmt.Errorf("bench: %d relays own %.0f of %d shards: %w", len(t.members), held, t.shards, ctx.Err())
 		}
 	}
 }

@@ -112,7 +112,7 @@ func (c *tableCLI) deadLetters(feed string, n int) (ids []string) {
 	}
 	batches, err := f.Read(ctx, want)
 	must(err)
-	var aside []feeds.Deferral
+	var deferrals []feeds.Deferral
 	held := make(map[int]bool)
 	for _, b := range batches {
 		for i, m := range b.Messages {
@@ -120,11 +120,11 @@ func (c *tableCLI) deadLetters(feed string, n int) (ids []string) {
 			if m.Type == "order.placed" {
 				d.Status, d.Attempts, d.Cause = feeds.StatusDead, 3, "refused: unknown customer"
 			}
-			aside = append(aside, d)
+			deferrals = append(deferrals, d)
 		}
 		marks, held[b.Shard] = append(marks, feeds.Mark{Shard: b.Shard, Batch: &b, Done: len(b.Messages)}), true
 	}
-	must(f.Defer(ctx, aside))
+	must(f.Defer(ctx, deferrals))
 	for _, s := range share.Shards {
 		if !held[s] {
 			marks = append(marks, feeds.Mark{Shard: s})

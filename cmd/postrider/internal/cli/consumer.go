@@ -107,8 +107,8 @@ func (a *app) consumers(ctx context.Context, d admin.Gauges) ([]consumerStatus, 
 	}
 	for _, s := range standing.Consumers {
 		c := consumerStatus{
-			Name: s.Name, Deferred: s.Aside.Scheduled + s.Aside.Retry + s.Aside.Waiting, Dead: s.Aside.Dead, Parked: s.Aside.Parked,
-			Blocked: s.Aside.Blocked, Heard: s.Heard, Process: s.Process,
+			Name: s.Name, Deferred: s.Deferred.Scheduled + s.Deferred.Retry + s.Deferred.Waiting, Dead: s.Deferred.Dead, Parked: s.Deferred.Parked,
+			Blocked: s.Deferred.Blocked, Heard: s.Heard, Process: s.Process,
 		}
 		a.diagnoseConsumer(&c, s.Gone(standing.At))
 		all = append(all, c)

@@ -92,11 +92,11 @@ var faults = []struct {
 	}},
 	{name: "destination", check: "destinations", severity: Problem, says: `"orders" of the feed default has accepted nothing`,
 		sql: "SELECT @schema@.report('default', '{orders,payments}', '{3,1}', '{queue is full,x}'); SELECT @schema@.report('default', '{payments}', '{0}', '{}')"},
-	{name: "dead letters", check: "dead-letters", severity: Warning, says: "1 dead letters", plant: func(h *house) { h.setAside("dead", "'infinity'") }},
+	{name: "dead letters", check: "dead-letters", severity: Warning, says: "1 dead letters", plant: func(h *house) { h.deferMessage("dead", "'infinity'") }},
 	{name: "consumer gone", check: "consumers", severity: Warning, says: "the last heartbeat, of host:1, was 5 min ago",
 		sql: `WITH c AS (SELECT number FROM @schema@.open_inbox('billing'))
 			INSERT INTO @schema@.consumer_heard SELECT number, now() - interval '5 minutes', 'host:1' FROM c`},
-	{name: "overdue", check: "overdue", severity: Warning, says: "by 5 min", plant: func(h *house) { h.setAside("retry", "now() - interval '5 minutes'") }},
+	{name: "overdue", check: "overdue", severity: Warning, says: "by 5 min", plant: func(h *house) { h.deferMessage("retry", "now() - interval '5 minutes'") }},
 	{name: "no route", check: "routes", severity: Warning, says: "order.lost", plant: func(h *house) {
 		h.file("{default: {only: {types: ['order.*']}, routes: [{types: [order.placed]}]}}")
 		for _, kind := range []string{"order.placed", "order.lost", "other"} {

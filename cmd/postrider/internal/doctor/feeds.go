@@ -82,7 +82,7 @@ func askLag(ctx context.Context, p *target) ([]Finding, error) {
 		Oldest float64
 	}
 	feeds, err := rows[feed](ctx, p, `SELECT l.feed, max(date_part('epoch', clock_timestamp() - l.oldest))
-		FROM @schema@.gauge_lanes() l
+		FROM @schema@.gauge_shards() l
 		GROUP BY 1 HAVING max(clock_timestamp() - l.oldest) > make_interval(secs => $1) ORDER BY 1`, whole.Seconds()/2)
 	var found []Finding
 	for _, f := range feeds {

@@ -131,8 +131,8 @@ func (h *house) file(feeds string) {
 	h.HasFile = true
 }
 
-// setAside puts a message beside the log.
-func (h *house) setAside(status, available string) {
+// deferMessage adds a deferred message.
+func (h *house) deferMessage(status, available string) {
 	h.t.Helper()
 	h.exec(`INSERT INTO @schema@.deferred (feed, seq, shard, status, blocking, available_at, priority, id, type, schema_version,
 		  created_at, occurred_at, payload)

@@ -2,11 +2,11 @@
 -- place in the log. The cost does not grow with the amount of data, because each index scan is
 -- bounded.
 
--- gauge_lanes returns the state of each lane: a shard of a feed, or a slice of one. A message that
+-- gauge_shards returns the state of each shard of a feed, and of each slice of one. A message that
 -- is not settled lies above the cursor's place, or belongs to a transaction that was in flight at
--- one of its snapshots; see settled. Above each place, gauge_lanes looks at up to most messages and
+-- one of its snapshots; see settled. Above each place, gauge_shards looks at up to most messages and
 -- extrapolates from these. pending leaves out canaries.
-CREATE OR REPLACE FUNCTION @schema@.gauge_lanes(
+CREATE OR REPLACE FUNCTION @schema@.gauge_shards(
   OUT feed text, OUT shard smallint, OUT base smallint, OUT tenant text, OUT member uuid, OUT until timestamptz, OUT at timestamptz,
   OUT settled timestamptz, OUT place bigint, OUT crashes smallint, OUT pending bigint, OUT exact boolean, OUT oldest timestamptz)
   RETURNS SETOF record
@@ -27,12 +27,12 @@ BEGIN
   SELECT least(8000, greatest(50, 64000 / greatest(count(DISTINCT (greatest(c.lo, c.last), c.shards)), 1))) INTO most FROM @schema@.cursors c;
   SELECT q.last_value INTO top FROM @schema@.message_seq q;
   RETURN QUERY
-    WITH lanes AS MATERIALIZED (
+    WITH cursors AS MATERIALIZED (
       SELECT c.*, greatest(c.lo, c.last) AS place,
              EXISTS (SELECT FROM (SELECT pg_snapshot_xip(c.s1) UNION ALL SELECT pg_snapshot_xip(c.s2)) x(xid)
                      WHERE pg_visible_in_snapshot(x.xid, pg_current_snapshot())) AS flown
       FROM @schema@.cursors c),
-    scans AS MATERIALIZED (SELECT DISTINCT c.place, c.shards FROM lanes c),
+    scans AS MATERIALIZED (SELECT DISTINCT c.place, c.shards FROM cursors c),
     seen AS MATERIALIZED (
       SELECT s.place, s.shards, m.seq, m.xid, m.tenant_id, m.created_at, m.counts, m.shard
       FROM scans s CROSS JOIN LATERAL (
@@ -41,18 +41,18 @@ BEGIN
         FROM @schema@.messages m WHERE m.seq > s.place ORDER BY m.seq LIMIT most) m),
     reached AS MATERIALIZED (SELECT s.place, s.shards, count(*) AS n, max(s.seq) AS seq FROM seen s GROUP BY 1, 2),
     late AS MATERIALIZED (  -- messages of transactions that have committed since; those still in flight are not visible
-      SELECT f.shards, m.* FROM (SELECT c.shards, min(c.passed) AS first, max(c.place) AS last FROM lanes c WHERE c.flown GROUP BY 1) f
+      SELECT f.shards, m.* FROM (SELECT c.shards, min(c.passed) AS first, max(c.place) AS last FROM cursors c WHERE c.flown GROUP BY 1) f
       CROSS JOIN LATERAL (
         SELECT m.seq, m.xid, m.tenant_id, m.created_at, m.type <> 'postrider.canary' AS counts,
                @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, f.shards) AS shard
         FROM @schema@.messages m WHERE m.seq > f.first AND m.seq <= f.last ORDER BY m.seq LIMIT 8000) m),
     fresh AS MATERIALIZED (
       SELECT c.feed, c.shard, count(*) AS n, min(m.created_at) AS oldest
-      FROM lanes c JOIN seen m ON m.place = c.place AND m.shards = c.shards AND m.shard = c.base
+      FROM cursors c JOIN seen m ON m.place = c.place AND m.shards = c.shards AND m.shard = c.base
       WHERE m.counts AND NOT pg_visible_in_snapshot(m.xid, c.s1) AND @schema@.covers(c.tenant, c.others, m.tenant_id) GROUP BY 1, 2),
     landed AS MATERIALIZED (
       SELECT c.feed, c.shard, count(*) AS n, min(m.created_at) AS oldest
-      FROM lanes c JOIN late m ON m.shards = c.shards AND m.shard = c.base
+      FROM cursors c JOIN late m ON m.shards = c.shards AND m.shard = c.base
       WHERE c.flown AND m.seq <= c.place AND m.counts AND @schema@.covers(c.tenant, c.others, m.tenant_id)
         AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last) GROUP BY 1, 2)
     SELECT c.feed, c.shard, c.base, c.tenant, CASE WHEN NOT c.released AND c.until > clock_timestamp() THEN c.member END, c.until, c.at,
@@ -61,16 +61,16 @@ BEGIN
                                    ELSE coalesce(w.n, 0) * (top - c.place) / greatest(r.seq - c.place, 1) END,
            coalesce(r.n, 0) < most AND (NOT c.flown OR (SELECT count(*) FROM late m WHERE m.shards = c.shards) < 8000),
            least(l.oldest, w.oldest)
-    FROM lanes c
+    FROM cursors c
     LEFT JOIN reached r ON r.place = c.place AND r.shards = c.shards
     LEFT JOIN fresh w ON w.feed = c.feed AND w.shard = c.shard
     LEFT JOIN landed l ON l.feed = c.feed AND l.shard = c.shard;
 END
 $$;
 
--- gauge_aside returns, for each feed and each consumer, the number of deferred messages by status
+-- gauge_deferred returns, for each feed and each consumer, the number of deferred messages by status
 -- and the number of keys that they block. It counts each up to a limit.
-CREATE OR REPLACE FUNCTION @schema@.gauge_aside(
+CREATE OR REPLACE FUNCTION @schema@.gauge_deferred(
   most integer, OUT feed text, OUT scheduled bigint, OUT retry bigint, OUT held bigint, OUT waiting bigint, OUT dead bigint, OUT parked bigint,
   OUT blocking bigint, OUT blocked bigint)
   RETURNS SETOF record

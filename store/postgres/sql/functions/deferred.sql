@@ -5,9 +5,9 @@
 CREATE OR REPLACE FUNCTION @schema@.forget_excluded() RETURNS void
   LANGUAGE sql
 AS $$
-  WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed IN (SELECT x.feed FROM @schema@.excluded x))
+  WITH cursors AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed IN (SELECT x.feed FROM @schema@.excluded x))
   DELETE FROM @schema@.excluded x WHERE NOT EXISTS (
-    SELECT FROM @schema@.messages m JOIN lanes c ON c.base = x.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+    SELECT FROM @schema@.messages m JOIN cursors c ON c.base = x.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id)
     WHERE m.seq = x.seq AND c.feed = x.feed AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last))
 $$;
 

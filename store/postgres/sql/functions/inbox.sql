@@ -147,10 +147,10 @@ END
 $$;
 REVOKE ALL ON FUNCTION @schema@.claim(integer, text, uuid[], text[], boolean) FROM PUBLIC;
 
--- set_aside claims a message and defers it, in one step. All that a consumer defers is in shard 0
+-- inbox_defer claims a message and defers it, in one step. All that a consumer defers is in shard 0
 -- of a feed of its own, which no relay serves. If the message is handled or deferred already,
 -- nothing happens. It returns false if the message was to wait and nothing blocks its key any more.
-CREATE OR REPLACE FUNCTION @schema@.set_aside(
+CREATE OR REPLACE FUNCTION @schema@.inbox_defer(
   consumer_number integer, feed_name text, message json, body bytea, want text, blocks boolean, tries integer,
   delay double precision, cause text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
@@ -216,10 +216,10 @@ BEGIN
   RETURN true;
 END
 $$;
-REVOKE ALL ON FUNCTION @schema@.set_aside(integer, text, json, bytea, text, boolean, integer, double precision, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION @schema@.inbox_defer(integer, text, json, bytea, text, boolean, integer, double precision, text) FROM PUBLIC;
 
 -- take_due takes one message that is due. It belongs to the caller until the end of the
--- transaction. Operators can still act on it: see conclude_aside.
+-- transaction. Operators can still act on it: see inbox_conclude.
 CREATE OR REPLACE FUNCTION @schema@.take_due(feed_name text) RETURNS SETOF @schema@.deferred
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
@@ -274,11 +274,11 @@ AS $$
     AND NOT EXISTS (SELECT FROM @schema@.inbox_strays s WHERE s.consumer = c.n AND s.ahead)
 $$;
 
--- conclude_aside ends the attempt at a message that was taken: it deletes the message if it was
+-- inbox_conclude ends the attempt at a message that was taken: it deletes the message if it was
 -- delivered, and otherwise records the failure. due_since is the available_at, in microseconds,
 -- with which the message was taken. If that has changed, an operator has acted on the message:
--- conclude_aside then does nothing and returns false.
-CREATE OR REPLACE FUNCTION @schema@.conclude_aside(
+-- inbox_conclude then does nothing and returns false.
+CREATE OR REPLACE FUNCTION @schema@.inbox_conclude(
   feed_name text, of_seq bigint, due_since bigint, delivered boolean, status text, tries integer, delay double precision, cause text)
   RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER
@@ -302,7 +302,7 @@ BEGIN
   RETURN true;
 END
 $$;
-REVOKE ALL ON FUNCTION @schema@.conclude_aside(text, bigint, bigint, boolean, text, integer, double precision, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION @schema@.inbox_conclude(text, bigint, bigint, boolean, text, integer, double precision, text) FROM PUBLIC;
 
 -- sweep_strays deletes up to 10,000 strays that were received before the window, and returns how
 -- many. It keeps those of deferred messages.

@@ -179,11 +179,11 @@ BEGIN
   IF NOT EXISTS (SELECT FROM @schema@.feeds f WHERE f.name = feed_name) THEN
     RETURN 'feed';
   END IF;
-  SELECT @schema@.shard_of(l.key, l.aggregate_type, l.aggregate_id, l.id, @schema@.aside_shards(feed_name)) INTO of_shard
+  SELECT @schema@.shard_of(l.key, l.aggregate_type, l.aggregate_id, l.id, @schema@.deferral_shards(feed_name)) INTO of_shard
     FROM @schema@.messages l WHERE l.seq = of_seq;
   PERFORM @schema@.lock_deferred(feed_name, ARRAY[of_shard]);
   IF EXISTS (SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq = of_seq) THEN
-    RETURN 'aside';
+    RETURN 'deferred';
   END IF;
   refuse := @schema@.pass_over(feed_name, of_shard, of_seq);
   IF refuse IS NOT NULL THEN
@@ -369,13 +369,13 @@ CREATE OR REPLACE FUNCTION @schema@.pending(feed_name text, max_rows bigint) RET
   SET enable_bitmapscan = off
   SET jit = off
 AS $$
-  WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed = feed_name)
+  WITH cursors AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed = feed_name)
   SELECT count(*), min(m.created_at) FROM (
-    SELECT m.created_at FROM (SELECT min(c.passed) AS passed, min(c.shards) AS shards FROM lanes c) f
+    SELECT m.created_at FROM (SELECT min(c.passed) AS passed, min(c.shards) AS shards FROM cursors c) f
     CROSS JOIN LATERAL (
       SELECT m.xid, m.seq, m.created_at, m.type, m.tenant_id, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, f.shards) AS shard
       FROM @schema@.messages m WHERE m.seq > f.passed) m
-    JOIN lanes c ON c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+    JOIN cursors c ON c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id)
     WHERE m.type <> 'postrider.canary' AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
     LIMIT max_rows) m
 $$;
@@ -385,7 +385,7 @@ CREATE OR REPLACE FUNCTION @schema@.remove_feed(who text, why text, feed_name te
   SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  aside bigint;
+  deferrals bigint;
 BEGIN
   IF @schema@.live_members(feed_name) > 0 THEN
     RAISE EXCEPTION 'relays serve the feed' USING ERRCODE = 'PR005';
@@ -395,14 +395,14 @@ BEGIN
     RETURN false;
   END IF;
   DELETE FROM @schema@.deferred d WHERE d.feed = feed_name;
-  GET DIAGNOSTICS aside = ROW_COUNT;
+  GET DIAGNOSTICS deferrals = ROW_COUNT;
   DELETE FROM @schema@.checkpoints c WHERE c.feed = feed_name;
   DELETE FROM @schema@.swept s WHERE s.feed = feed_name;
   DELETE FROM @schema@.slices s WHERE s.feed = feed_name;
   DELETE FROM @schema@.problems p WHERE p.feed = feed_name;
   DELETE FROM @schema@.excluded x WHERE x.feed = feed_name;
   DELETE FROM @schema@.moves v WHERE v.feed = feed_name;
-  PERFORM @schema@.record(who, why, 'feed rm', feed_name, aside, NULL);
+  PERFORM @schema@.record(who, why, 'feed rm', feed_name, deferrals, NULL);
   RETURN true;
 END
 $$;
@@ -458,12 +458,12 @@ BEGIN
     SELECT m.seq INTO target FROM @schema@.place_at(to_time - interval '1 minute') p, @schema@.messages m
       WHERE m.seq >= coalesce(p.low, 0) AND m.created_at >= to_time ORDER BY m.seq LIMIT 1;
   END IF;
-  WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed = feed_name)
+  WITH cursors AS MATERIALIZED (SELECT * FROM @schema@.cursors c WHERE c.feed = feed_name)
   SELECT jsonb_object_agg(c.shard, c.n) INTO settled FROM (
     SELECT c.shard, count(*) AS n FROM (
       SELECT m.xid, m.seq, m.tenant_id, @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, f.shards) AS shard
       FROM @schema@.messages m, @schema@.feeds f WHERE f.name = feed_name AND m.seq >= target AND m.type <> 'postrider.canary') m
-    JOIN lanes c ON c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id) AND @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
+    JOIN cursors c ON c.base = m.shard AND @schema@.covers(c.tenant, c.others, m.tenant_id) AND @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
     GROUP BY 1) c;
   -- Read the cursors again: counting may have taken long, and relays have settled more in the
   -- meantime.
@@ -507,7 +507,7 @@ CREATE OR REPLACE FUNCTION @schema@.resend(feed_name text, seqs bigint[], for_jo
 AS $$
 DECLARE
   done bigint;
-  into_shards smallint := @schema@.aside_shards(feed_name);
+  into_shards smallint := @schema@.deferral_shards(feed_name);
 BEGIN
   DELETE FROM @schema@.deferred d WHERE d.feed = feed_name AND d.seq = ANY (seqs) AND d.bare
     AND EXISTS (SELECT FROM @schema@.messages m WHERE m.seq = d.seq);

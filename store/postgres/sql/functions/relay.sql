@@ -196,7 +196,7 @@ DECLARE
   heard timestamptz;
   feed  @schema@.feeds;
   move  @schema@.moves;
-  lanes @schema@.cursors[];
+  cursors @schema@.cursors[];
   taken boolean := false;
   c     record;
 BEGIN
@@ -224,9 +224,9 @@ BEGIN
   fair := CASE WHEN feed.paused OR move.feed IS NOT NULL AND move.s IS NULL THEN 0
           ELSE coalesce(feed.shards / alive + CASE WHEN rank < feed.shards % alive THEN 1 ELSE 0 END, 0) END;
 
-  lanes := ARRAY(SELECT c FROM @schema@.cursors c WHERE c.feed = feed_name);  -- looked up once, because it is most of the work
-  SELECT count(*) INTO held FROM unnest(lanes) c WHERE c.member = member_id AND NOT c.released AND c.tenant IS NULL;
-  FOR c IN SELECT * FROM unnest(lanes) c
+  cursors := ARRAY(SELECT c FROM @schema@.cursors c WHERE c.feed = feed_name);  -- looked up once, because it is most of the work
+  SELECT count(*) INTO held FROM unnest(cursors) c WHERE c.member = member_id AND NOT c.released AND c.tenant IS NULL;
+  FOR c IN SELECT * FROM unnest(cursors) c
            WHERE c.released OR c.until < clock_timestamp() AND c.member IS DISTINCT FROM member_id
            ORDER BY c.tenant IS NOT NULL
   LOOP
@@ -258,9 +258,9 @@ BEGIN
     END IF;
   END LOOP;
   IF taken THEN
-    lanes := ARRAY(SELECT c FROM @schema@.cursors c WHERE c.feed = feed_name);
+    cursors := ARRAY(SELECT c FROM @schema@.cursors c WHERE c.feed = feed_name);
   END IF;
-  SELECT count(*) + fair INTO fair FROM unnest(lanes) c WHERE c.tenant IS NOT NULL AND c.member = member_id AND NOT c.released;
+  SELECT count(*) + fair INTO fair FROM unnest(cursors) c WHERE c.tenant IS NOT NULL AND c.member = member_id AND NOT c.released;
 
   RETURN QUERY
     SELECT c.shard, c.n, c.s1::text, c.lo, c.starts, c.s2::text, c.lo2, c.starts2, c.last, c.hi, fair, alive, @schema@.current_generation(),
@@ -269,7 +269,7 @@ BEGIN
            c.base, c.tenant, to_jsonb(c.others)::text,
            CASE WHEN row_number() OVER () = 1 THEN ARRAY(SELECT x.id FROM @schema@.excluded x WHERE x.feed = feed_name ORDER BY x.seq) END,
            coalesce(feed.shards, 0)::integer, move.feed IS NOT NULL, move.s::text, move.lo, move.starts, move.hi
-    FROM (SELECT) one LEFT JOIN unnest(lanes) c ON c.member = member_id AND NOT c.released;
+    FROM (SELECT) one LEFT JOIN unnest(cursors) c ON c.member = member_id AND NOT c.released;
 END
 $$;
 

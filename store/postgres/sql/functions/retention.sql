@@ -121,7 +121,7 @@ DECLARE
   more   boolean := false;
   gone   bigint;
   total  bigint := 0;
-  lane   record;
+  head   record;
   first  bigint;
   stays  bigint;
   expiry timestamptz := clock_timestamp() - @schema@.dedup_window();
@@ -133,23 +133,23 @@ BEGIN
     RETURN false;
   END IF;
 
-  FOR lane IN SELECT c.feed, c.shard, c.n, coalesce((SELECT s.n FROM @schema@.swept s WHERE s.feed = c.feed AND s.shard = c.shard), 0) AS place
+  FOR head IN SELECT c.feed, c.shard, c.n, coalesce((SELECT s.n FROM @schema@.swept s WHERE s.feed = c.feed AND s.shard = c.shard), 0) AS place
               FROM @schema@.cursors c LOOP
     SELECT k.n INTO first FROM @schema@.checkpoints k
-      WHERE k.feed = lane.feed AND k.shard = lane.shard AND k.n >= lane.place ORDER BY k.n LIMIT 1;
+      WHERE k.feed = head.feed AND k.shard = head.shard AND k.n >= head.place ORDER BY k.n LIMIT 1;
     CONTINUE WHEN first IS NULL;
     SELECT k.n INTO stays FROM @schema@.checkpoints k
-      WHERE k.feed = lane.feed AND k.shard = lane.shard AND k.n >= first AND k.n < first + chunk
-        AND (k.at > clock_timestamp() - interval '10 minutes' OR k.n = lane.n)
+      WHERE k.feed = head.feed AND k.shard = head.shard AND k.n >= first AND k.n < first + chunk
+        AND (k.at > clock_timestamp() - interval '10 minutes' OR k.n = head.n)
       ORDER BY k.n LIMIT 1;
     IF stays IS NULL THEN
       stays := first + chunk;
       more := true;
     END IF;
-    CONTINUE WHEN stays IS NOT DISTINCT FROM lane.place;
-    DELETE FROM @schema@.checkpoints o WHERE o.feed = lane.feed AND o.shard = lane.shard AND o.n >= first AND o.n < stays;
+    CONTINUE WHEN stays IS NOT DISTINCT FROM head.place;
+    DELETE FROM @schema@.checkpoints o WHERE o.feed = head.feed AND o.shard = head.shard AND o.n >= first AND o.n < stays;
     GET DIAGNOSTICS gone = ROW_COUNT;
-    INSERT INTO @schema@.swept AS s (feed, shard, n) VALUES (lane.feed, lane.shard, stays) ON CONFLICT (feed, shard) DO UPDATE SET n = excluded.n;
+    INSERT INTO @schema@.swept AS s (feed, shard, n) VALUES (head.feed, head.shard, stays) ON CONFLICT (feed, shard) DO UPDATE SET n = excluded.n;
     total := total + gone;
     IF total >= chunk THEN
       more := true;
@@ -252,7 +252,7 @@ END
 $$;
 
 -- rebase makes the ledger belong to this database. It keeps the messages that the ledger had not
--- settled, deletes the others, and starts every cursor anew. The transaction IDs of the old
+-- settled, deletes the others, and starts every cursor from the beginning. The transaction IDs of the old
 -- database mean nothing here. So the kept messages get made-up IDs below every real one: one ID for
 -- each set of feeds that have not settled a message. Each new cursor lists the IDs of its feed's
 -- sets as in flight. The messages also get new sequence numbers, in the old order, because the
@@ -293,11 +293,11 @@ BEGIN
     DELETE FROM @schema@.members;
     UPDATE @schema@.generation SET id = gen_random_uuid();
     RETURN QUERY
-      WITH lanes AS MATERIALIZED (SELECT * FROM @schema@.cursors)
+      WITH cursors AS MATERIALIZED (SELECT * FROM @schema@.cursors)
       SELECT f.name, (
         SELECT count(*) FROM @schema@.messages m
-        JOIN lanes c ON c.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, c.shards) AND @schema@.covers(c.tenant, c.others, m.tenant_id)
-        WHERE c.feed = f.name AND m.seq > (SELECT min(l.passed) FROM lanes l WHERE l.feed = f.name) AND m.type <> 'postrider.canary'
+        JOIN cursors c ON c.base = @schema@.shard_of(m.key, m.aggregate_type, m.aggregate_id, m.id, c.shards) AND @schema@.covers(c.tenant, c.others, m.tenant_id)
+        WHERE c.feed = f.name AND m.seq > (SELECT min(l.passed) FROM cursors l WHERE l.feed = f.name) AND m.type <> 'postrider.canary'
           AND NOT @schema@.settled(m.xid, m.seq, c.s1, c.s2, c.last)
           AND NOT EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = f.name AND x.seq = m.seq))
       FROM @schema@.feeds f ORDER BY 1;
@@ -387,7 +387,7 @@ BEGIN
   DELETE FROM @schema@.canaries;
   DELETE FROM @schema@.moves;  -- their positions mean nothing here; operators can start them again
   DELETE FROM @schema@.members;  -- members of the old database would keep their share until their leases end
-  UPDATE @schema@.generation SET id = gen_random_uuid();  -- makes relays that run here already start anew
+  UPDATE @schema@.generation SET id = gen_random_uuid();  -- makes relays that run here already start over
 
   RETURN QUERY
     SELECT f.name, coalesce((SELECT sum(s.messages)::bigint FROM postrider_sets s WHERE f.name = ANY (s.feeds)), 0)

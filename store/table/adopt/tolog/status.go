@@ -97,17 +97,17 @@ func (m *Move) count(t *source) string {
 	if name := t.Columns.DeliverAfter; name != "" {
 		later = "coalesce(t." + quote(name) + "::timestamptz > clock_timestamp(), false)"
 	}
-	aside, feeds, members := m.own("aside"), m.own("feeds"), m.own("members")
+	deferred, feeds, members := m.own("deferred"), m.own("feeds"), m.own("members")
 	return `WITH f AS (SELECT feed FROM ` + feeds + ` WHERE table_name = $1),
-	aside AS (SELECT a.* FROM ` + aside + ` a JOIN f USING (feed)),
+	deferred AS (SELECT a.* FROM ` + deferred + ` a JOIN f USING (feed)),
 	rows AS (SELECT t.` + quote(t.ID) + `::text AS id, ` + later + ` AS later FROM ` + t.full() + ` t WHERE ` + open + ` LIMIT $2),
 	states AS (
 	  SELECT CASE WHEN a.status IN ('dead', 'parked') THEN 'dead'
 	              WHEN a.status = 'scheduled' OR a.status IS NULL AND r.later THEN 'scheduled'
 	              WHEN a.status = 'waiting' AND EXISTS (
-	                SELECT FROM aside d WHERE d.order_key = a.order_key AND d.status = 'dead' AND d.blocking <> 0) THEN 'blocked'
+	                SELECT FROM deferred d WHERE d.order_key = a.order_key AND d.status = 'dead' AND d.blocking <> 0) THEN 'blocked'
 	              ELSE 'waiting' END AS state
-	  FROM rows r LEFT JOIN aside a ON a.row_id = r.id)
+	  FROM rows r LEFT JOIN deferred a ON a.row_id = r.id)
 	SELECT (SELECT count(*) FROM ` + members + ` m JOIN f USING (feed) WHERE m.expires_at > clock_timestamp()),
 	       count(*) FILTER (WHERE state IN ('waiting', 'blocked')), count(*) FILTER (WHERE state = 'blocked'),
 	       count(*) FILTER (WHERE state = 'scheduled')

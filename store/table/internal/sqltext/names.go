@@ -11,8 +11,8 @@ type Tables struct {
 
 // names are Postrider's tables, as statements name them in braces.
 var names = []string{
-	"identity", "outbox", "feeds", "members", "leases", "aside", "starts", "dedup", "problems", "audit", "migrations",
-	"commits", "consumers", "consumer_heard", "inbox", "inbox_aside", "inbox_turns", "idempotency", "sagas", "saga_steps",
+	"identity", "outbox", "feeds", "members", "leases", "deferred", "starts", "dedup", "problems", "audit", "migrations",
+	"commits", "consumers", "consumer_heard", "inbox", "inbox_deferred", "inbox_turns", "idempotency", "sagas", "saga_steps",
 }
 
 // In completes a statement: {leases} and the like become the tables' full names, {now} the server's clock, and question marks

@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS {outbox} (
   CONSTRAINT {prefix}outbox_payload CHECK (octet_length(payload) <= 16777216)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- What makes the IDs of rows without a UUID differ from those of other databases. Whoever enrols a feed locks it.
+-- What makes the IDs of rows without a UUID differ from those of other databases. Enrolling a feed locks it.
 CREATE TABLE IF NOT EXISTS {identity} (
   one tinyint  NOT NULL,
   id  char(36) NOT NULL,
@@ -81,7 +81,7 @@ CREATE TABLE IF NOT EXISTS {members} (
   PRIMARY KEY (feed, member)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The token grows by one whenever a shard changes hands: whoever holds an older one has been replaced.
+-- The token grows by one whenever a shard changes hands: the holder of an older one has been replaced.
 CREATE TABLE IF NOT EXISTS {leases} (
   feed       varbinary(255) NOT NULL,
   shard      smallint       NOT NULL,
@@ -93,9 +93,9 @@ CREATE TABLE IF NOT EXISTS {leases} (
   PRIMARY KEY (feed, shard)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- What was set aside, by its row in the table of messages. Healthy traffic never touches it. name is what a message is held for,
+-- What was deferred, by its row in the table of messages. Healthy traffic never touches it. name is what a message is held for,
 -- and null for all others; name_hash is that of the name, which may be longer than an index allows.
-CREATE TABLE IF NOT EXISTS {aside} (
+CREATE TABLE IF NOT EXISTS {deferred} (
   feed         varbinary(255) NOT NULL,
   row_id       varbinary(255) NOT NULL,
   shard        smallint       NOT NULL,
@@ -113,11 +113,11 @@ CREATE TABLE IF NOT EXISTS {aside} (
   name         longtext,
   name_hash    varbinary(64),
   PRIMARY KEY (feed, row_id),
-  UNIQUE KEY {prefix}aside_seq (feed, shard, seq),
-  KEY {prefix}aside_due (feed, shard, available_at, seq, priority),
-  KEY {prefix}aside_status (feed, status, shard, seq),
-  KEY {prefix}aside_key (feed, blocking, order_key, seq),
-  KEY {prefix}aside_held (feed, shard, name_hash, seq)
+  UNIQUE KEY {prefix}deferred_seq (feed, shard, seq),
+  KEY {prefix}deferred_due (feed, shard, available_at, seq, priority),
+  KEY {prefix}deferred_status (feed, status, shard, seq),
+  KEY {prefix}deferred_key (feed, blocking, order_key, seq),
+  KEY {prefix}deferred_held (feed, shard, name_hash, seq)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS {starts} (

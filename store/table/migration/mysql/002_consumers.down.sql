@@ -2,7 +2,7 @@ DROP TABLE IF EXISTS {saga_steps};
 DROP TABLE IF EXISTS {sagas};
 DROP TABLE IF EXISTS {idempotency};
 DROP TABLE IF EXISTS {inbox_turns};
-DROP TABLE IF EXISTS {inbox_aside};
+DROP TABLE IF EXISTS {inbox_deferred};
 DROP TABLE IF EXISTS {inbox};
 DROP TABLE IF EXISTS {consumer_heard};
 DROP TABLE IF EXISTS {consumers};

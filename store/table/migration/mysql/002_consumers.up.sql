@@ -8,7 +8,7 @@ CREATE TABLE IF NOT EXISTS {commits} (
   PRIMARY KEY (program, slot)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Whoever changes what a consumer has set aside locks its row. forgotten_us and history_us are when the youngest message was made
+-- A change of what a consumer has deferred locks the row of the consumer. forgotten_us and history_us are when the youngest message was made
 -- that is forgotten, of those made since a window before the consumer, and of earlier ones; in microseconds since 1970.
 CREATE TABLE IF NOT EXISTS {consumers} (
   n            int            NOT NULL AUTO_INCREMENT,
@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS {consumer_heard} (
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- What consumers have received. A row says that the message is taken care of: its effect has committed together with the row, or it is
--- set aside. IDs grow with time, so rows are written at the end.
+-- deferred. IDs grow with time, so rows are written at the end.
 CREATE TABLE IF NOT EXISTS {inbox} (
   consumer   int         NOT NULL,
   id         binary(16)  NOT NULL,
@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS {inbox} (
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- key_hash is that of the ordering key, which may be longer than an index allows; empty: there is none.
-CREATE TABLE IF NOT EXISTS {inbox_aside} (
+CREATE TABLE IF NOT EXISTS {inbox_deferred} (
   seq          bigint        NOT NULL AUTO_INCREMENT,
   consumer     int           NOT NULL,
   message_id   binary(16)    NOT NULL,
@@ -55,18 +55,18 @@ CREATE TABLE IF NOT EXISTS {inbox_aside} (
   message      longblob      NOT NULL,
   payload      longblob      NOT NULL,
   PRIMARY KEY (seq),
-  UNIQUE KEY {prefix}inbox_aside_message (consumer, message_id),
-  KEY {prefix}inbox_aside_due (consumer, available_at, seq),
-  KEY {prefix}inbox_aside_key (consumer, blocking, key_hash, seq)
+  UNIQUE KEY {prefix}inbox_deferred_message (consumer, message_id),
+  KEY {prefix}inbox_deferred_due (consumer, available_at, seq),
+  KEY {prefix}inbox_deferred_key (consumer, blocking, key_hash, seq)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Whoever tries a message again locks its row here, so that operators can decide about the message all the while.
+-- A retry of a message locks its row here, so that operators can decide about the message all the while.
 CREATE TABLE IF NOT EXISTS {inbox_turns} (
   seq bigint NOT NULL,
   PRIMARY KEY (seq)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Answers to HTTP requests, by the key that the client sent. Claims lock rows by n alone: so whoever adds a key that is there already is
+-- Answers to HTTP requests, by the key that the client sent. Claims lock rows by n alone: so a caller that adds a key that is there already is
 -- told so by the other index, without waiting for them. A row without a token is there for nothing but to be locked.
 CREATE TABLE IF NOT EXISTS {idempotency} (
   n           bigint         NOT NULL AUTO_INCREMENT,
@@ -85,7 +85,7 @@ CREATE TABLE IF NOT EXISTS {idempotency} (
   KEY {prefix}idempotency_expires (expires)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Steps and signals of a saga stand in its row, in state: so whoever has locked that sees them as they are, at any isolation level.
+-- Steps and signals of a saga stand in its row, in state: so a transaction that has locked that sees them as they are, at any isolation level.
 CREATE TABLE IF NOT EXISTS {sagas} (
   name     varbinary(255) NOT NULL,
   id       varbinary(255) NOT NULL,
@@ -104,7 +104,7 @@ CREATE TABLE IF NOT EXISTS {sagas} (
   KEY {prefix}sagas_finished (finished)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- When steps are due. Whoever runs one has its row locked.
+-- When steps are due. A runner has the row of its step locked.
 CREATE TABLE IF NOT EXISTS {saga_steps} (
   saga varbinary(255) NOT NULL,
   id   varbinary(255) NOT NULL,

@@ -77,7 +77,7 @@ END
 $$;
 CREATE TRIGGER limits BEFORE INSERT ON {outbox} FOR EACH ROW EXECUTE FUNCTION {limits}();
 
--- What makes the IDs of rows without a UUID differ from those of other databases. Whoever enrols a feed locks it.
+-- What makes the IDs of rows without a UUID differ from those of other databases. Enrolling a feed locks it.
 CREATE TABLE {identity} (
   one smallint NOT NULL PRIMARY KEY CHECK (one = 1),
   id  text     NOT NULL
@@ -106,7 +106,7 @@ CREATE TABLE {members} (
   PRIMARY KEY (feed, member)
 );
 
--- The token grows by one whenever a shard changes hands: whoever holds an older one has been replaced.
+-- The token grows by one whenever a shard changes hands: the holder of an older one has been replaced.
 CREATE TABLE {leases} (
   feed       text     NOT NULL,
   shard      smallint NOT NULL,
@@ -118,9 +118,9 @@ CREATE TABLE {leases} (
   PRIMARY KEY (feed, shard)
 );
 
--- What was set aside, by its row in the table of messages. Healthy traffic never touches it. name is what a message is held for,
+-- What was deferred, by its row in the table of messages. Healthy traffic never touches it. name is what a message is held for,
 -- and null for all others; name_hash is that of the name, which may be longer than an index allows.
-CREATE TABLE {aside} (
+CREATE TABLE {deferred} (
   feed         text        NOT NULL,
   row_id       text        NOT NULL,
   shard        smallint    NOT NULL,
@@ -140,10 +140,10 @@ CREATE TABLE {aside} (
   PRIMARY KEY (feed, row_id),
   UNIQUE (feed, shard, seq)
 );
-CREATE INDEX {prefix}aside_due ON {aside} (feed, shard, available_at, seq, priority);
-CREATE INDEX {prefix}aside_status ON {aside} (feed, status, shard, seq);
-CREATE INDEX {prefix}aside_key ON {aside} (feed, blocking, order_key, seq);
-CREATE INDEX {prefix}aside_held ON {aside} (feed, shard, name_hash, seq) WHERE name_hash IS NOT NULL;
+CREATE INDEX {prefix}deferred_due ON {deferred} (feed, shard, available_at, seq, priority);
+CREATE INDEX {prefix}deferred_status ON {deferred} (feed, status, shard, seq);
+CREATE INDEX {prefix}deferred_key ON {deferred} (feed, blocking, order_key, seq);
+CREATE INDEX {prefix}deferred_held ON {deferred} (feed, shard, name_hash, seq) WHERE name_hash IS NOT NULL;
 
 CREATE TABLE {starts} (
   feed    text     NOT NULL,

@@ -30,7 +30,7 @@ export interface Estimate {
   exact: boolean;
 }
 
-export interface Aside {
+export interface DeferredCount {
   scheduled: number;
   retry: number;
   held: number;
@@ -115,7 +115,7 @@ export interface Feed {
   oldest?: string;
   settled?: string;
   canary?: string;
-  aside: Aside;
+  deferred: DeferredCount;
   rate: number | null; // delivered a second, lately
   to?: string; // destinations, when a relay of this process serves it
   problems: Problem[];
@@ -123,7 +123,7 @@ export interface Feed {
 
 /** GET /feeds/{name} → FeedDetail; POST /feeds/{name}/pause|resume {why}; POST /feeds/{name}/rewind {time?, id?, why, dry_run} → Done */
 export interface FeedDetail extends Feed {
-  lanes: Lane[];
+  shards: Shard[];
   members: Relay[];
   outages: Outage[]; // those that are not over first
 }
@@ -138,7 +138,7 @@ export interface Outage {
   over?: string;
 }
 
-export interface Lane {
+export interface Shard {
   shard: number;
   base: number;
   tenant?: string;
@@ -177,7 +177,7 @@ export interface RelayStats {
   fenced: number;
   resets: number;
   blocked: number;
-  lanes: number;
+  shards: number;
   quota: number;
   members: number;
   buffered: number;
@@ -269,7 +269,7 @@ export interface Step {
     | "enqueued"
     | "scheduled"
     | "attempt"
-    | "set_aside"
+    | "deferred"
     | "dead"
     | "parked"
     | "published"
@@ -348,7 +348,7 @@ export interface Consumer {
   last?: string;
   heard?: string; // when a process last said that it works for it
   process?: string;
-  aside: Aside;
+  deferred: DeferredCount;
   problems: Problem[];
 }
 
@@ -409,8 +409,8 @@ export interface Reconciler {
   can_run: boolean;
 }
 
-/** GET /databases → Vitals[] */
-export interface Vitals {
+/** GET /databases → DatabaseHealth[] */
+export interface DatabaseHealth {
   name: string;
   at: string;
   server: string;

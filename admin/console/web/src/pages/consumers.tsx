@@ -50,33 +50,43 @@ export function ConsumersPage() {
                     </span>
                   ),
                 },
-                { name: t("status.retry"), num: true, hide: "narrow", cell: (c) => <Aside c={c} status="retry" /> },
-                { name: t("status.waiting"), num: true, hide: "narrow", cell: (c) => <Aside c={c} status="waiting" /> },
+                { name: t("status.retry"), num: true, hide: "narrow", cell: (c) => <Deferred c={c} status="retry" /> },
+                {
+                  name: t("status.waiting"),
+                  num: true,
+                  hide: "narrow",
+                  cell: (c) => <Deferred c={c} status="waiting" />,
+                },
                 {
                   name: t("status.scheduled"),
                   num: true,
                   hide: "medium",
-                  cell: (c) => <Aside c={c} status="scheduled" />,
+                  cell: (c) => <Deferred c={c} status="scheduled" />,
                 },
-                { name: t("status.parked"), num: true, hide: "medium", cell: (c) => <Aside c={c} status="parked" /> },
+                {
+                  name: t("status.parked"),
+                  num: true,
+                  hide: "medium",
+                  cell: (c) => <Deferred c={c} status="parked" />,
+                },
                 {
                   name: t("col.blocked"),
                   num: true,
                   hide: "medium",
                   cell: (c) =>
-                    c.aside.blocked === 0 ? (
+                    c.deferred.blocked === 0 ? (
                       <Num n={0} dim />
                     ) : (
                       <Link to={to("/keys", { feed: `inbox/${c.name}` })} class="bad-text">
-                        <Num n={c.aside.blocked} capped />
+                        <Num n={c.deferred.blocked} capped />
                       </Link>
                     ),
                 },
                 {
                   name: t("col.dead"),
                   num: true,
-                  cell: (c) => <Aside c={c} status="dead" />,
-                  sort: (a, b) => a.aside.dead - b.aside.dead,
+                  cell: (c) => <Deferred c={c} status="dead" />,
+                  sort: (a, b) => a.deferred.dead - b.deferred.dead,
                 },
                 { name: t("consumers.created"), num: true, hide: "medium", cell: (c) => <Time at={c.created} /> },
               ]}
@@ -89,8 +99,8 @@ export function ConsumersPage() {
 }
 
 /** How many a consumer has deferred in a status; a link if there is a list of them. */
-function Aside({ c, status }: { c: Consumer; status: "retry" | "waiting" | "scheduled" | "parked" | "dead" }) {
-  const n = c.aside[status];
+function Deferred({ c, status }: { c: Consumer; status: "retry" | "waiting" | "scheduled" | "parked" | "dead" }) {
+  const n = c.deferred[status];
   if (n === 0) return <Num n={0} dim />;
   return (
     <Link to={to("/dead", { consumer: c.name, status })} class={status === "dead" ? "bad-text" : undefined}>

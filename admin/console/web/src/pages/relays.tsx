@@ -113,8 +113,8 @@ function Counted({ relay, stats: s }: { relay: Relay; stats: RelayStats }) {
         <Stat label={t("relays.buffered")}>
           <Num n={s.buffered} compact />
         </Stat>
-        <Stat label={t("relays.lanes")}>
-          <Num n={s.lanes} /> <span class="muted sys-of">/ {s.quota}</span>
+        <Stat label={t("relays.quota")}>
+          <Num n={s.shards} /> <span class="muted sys-of">/ {s.quota}</span>
         </Stat>
         <Stat label={t("relays.reads")}>
           <Num n={s.reads} compact />

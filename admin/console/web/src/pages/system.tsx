@@ -4,7 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, may } from "../api/client";
 import type { Resource } from "../api/resource";
-import type { Problem as Trouble, Vitals } from "../api/types";
+import type { DatabaseHealth, Problem as Trouble } from "../api/types";
 import { t, translate } from "../i18n";
 import { duration, parseTime, shellWord } from "../lib/format";
 import { database } from "../lib/router";
@@ -102,7 +102,7 @@ export function useCommand(): (command: string, words: (string | false | undefin
   const db = database.value;
   useEffect(() => {
     if (db in leading.peek()) return;
-    get<Vitals[]>("databases").then(
+    get<DatabaseHealth[]>("databases").then(
       (all) => {
         const one = db ? all.find((v) => v.name === db) : all[0];
         const schema = one?.schema && one.schema !== "postrider" ? ["--schema", shellWord(one.schema)] : [];

@@ -1,7 +1,7 @@
 // Databases: health and capacity.
 import { useState } from "preact/hooks";
 import { useResource } from "../../api/resource";
-import type { Vitals } from "../../api/types";
+import type { DatabaseHealth } from "../../api/types";
 import { t } from "../../i18n";
 import { bytes, num, percent } from "../../lib/format";
 import { Badge, Card, Command, Facts, Icon, Num, Page, Progress, Table, Text, Time } from "../../ui";
@@ -18,7 +18,7 @@ const deadRows = 10_000;
 const few = 8; // tables, as long as nobody wants to see all
 
 export function DatabasesPage() {
-  const all = useResource<Vitals[]>("databases");
+  const all = useResource<DatabaseHealth[]>("databases");
   return (
     <Page title={t("nav.databases")} lead={t("databases.lead")}>
       <Loaded of={all} icon="databases" title={t("databases.none")} help={t("databases.none.help")} rows={10}>
@@ -34,7 +34,7 @@ export function DatabasesPage() {
   );
 }
 
-function Database({ v }: { v: Vitals }) {
+function Database({ v }: { v: DatabaseHealth }) {
   const title = (
     <header class="row sys-dbhead">
       <Icon name="databases" size={18} />
@@ -71,14 +71,14 @@ function Database({ v }: { v: Vitals }) {
     return (
       <section class="sys-section">
         {title}
-        <p class="muted">{t("databases.novitals")}</p>
+        <p class="muted">{t("databases.nohealth")}</p>
       </section>
     );
   const share = v.max_connections > 0 ? v.connections / v.max_connections : 0;
   return (
     <section class="sys-section" aria-label={v.name}>
       {title}
-      <div class="sys-vitals">
+      <div class="sys-health">
         <Card title={t("databases.ring")}>
           <Ring capacity={v.capacity} />
         </Card>
@@ -144,10 +144,10 @@ function Database({ v }: { v: Vitals }) {
   );
 }
 
-function Tables({ v }: { v: Vitals }) {
+function Tables({ v }: { v: DatabaseHealth }) {
   const [all, setAll] = useState(false);
   const most = Math.max(1, ...v.tables.map((x) => x.bytes));
-  const bloated = (x: Vitals["tables"][0]) => x.dead_rows > deadRows && x.dead_rows > x.rows / 2;
+  const bloated = (x: DatabaseHealth["tables"][0]) => x.dead_rows > deadRows && x.dead_rows > x.rows / 2;
   if (v.tables.length === 0) return null;
   return (
     <Card title={t("databases.tables")} flush>
@@ -204,7 +204,7 @@ function Tables({ v }: { v: Vitals }) {
   );
 }
 
-function Slots({ v }: { v: Vitals }) {
+function Slots({ v }: { v: DatabaseHealth }) {
   return (
     <Card title={t("databases.slots")} flush>
       <Table

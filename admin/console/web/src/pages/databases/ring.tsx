@@ -1,5 +1,5 @@
 // The ring of slots that the log is written into, drawn as one.
-import type { Vitals } from "../../api/types";
+import type { DatabaseHealth } from "../../api/types";
 import { t } from "../../i18n";
 import { duration, num, percent } from "../../lib/format";
 
@@ -17,7 +17,7 @@ export function arc(from: number, to: number): string {
   return `M${point(outer, from)}A${outer} ${outer} 0 ${large} 1 ${point(outer, end)}L${point(inner, end)}A${inner} ${inner} 0 ${large} 0 ${point(inner, from)}Z`;
 }
 
-export function Ring({ capacity: c }: { capacity: Vitals["capacity"] }) {
+export function Ring({ capacity: c }: { capacity: DatabaseHealth["capacity"] }) {
   if (c.slots === 0) return <p class="muted">{t("databases.ring.none")}</p>;
   const share = c.used / c.slots;
   const tone = share >= 0.9 ? "bad" : share >= 0.75 ? "warn" : "ok";

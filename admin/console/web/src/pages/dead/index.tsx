@@ -80,7 +80,7 @@ const columns = (): Column<DeadRow>[] => [
     ),
   },
   { name: t("col.attempts"), num: true, hide: "medium", cell: (r) => <Num n={r.attempts} /> },
-  { name: t("col.setaside"), num: true, cell: (r) => <Time at={r.deferred_at} /> },
+  { name: t("col.deferred"), num: true, cell: (r) => <Time at={r.deferred_at} /> },
 ];
 
 function Filters({ q, feeds }: { q: Record<Name, string>; feeds: Feed[] }) {

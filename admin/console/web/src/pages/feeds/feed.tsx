@@ -7,9 +7,9 @@ import { to } from "../../lib/router";
 import { Age, Card, Facts, Guess, Link, Num, Page, Rate, Stat, Table, Text, Time } from "../../ui";
 import { Health, Loaded, ranges, Troubles } from "../system";
 import { PauseFeed, RemoveFeed, RewindFeed } from "./actions";
-import { Lanes } from "./lanes";
+import { Shards } from "./shards";
 
-/** A feed: its lanes with their owners and positions. */
+/** A feed: its shards with their owners and positions. */
 export function FeedPage({ name }: { name: string }) {
   const feed = useResource<FeedDetail>(`feeds/${segments(name)}`);
   const f = feed.data;
@@ -56,17 +56,17 @@ export function FeedPage({ name }: { name: string }) {
               </Stat>
               <Stat
                 label={t("col.dead")}
-                tone={f.aside.dead > 0 ? "bad" : undefined}
-                to={f.aside.dead > 0 ? to("/dead", { feed: name }) : undefined}
+                tone={f.deferred.dead > 0 ? "bad" : undefined}
+                to={f.deferred.dead > 0 ? to("/dead", { feed: name }) : undefined}
               >
-                <Num n={f.aside.dead} capped />
+                <Num n={f.deferred.dead} capped />
               </Stat>
               <Stat
                 label={t("col.blocked")}
-                tone={f.aside.blocked > 0 ? "bad" : undefined}
-                to={f.aside.blocked > 0 ? to("/keys", { feed: name }) : undefined}
+                tone={f.deferred.blocked > 0 ? "bad" : undefined}
+                to={f.deferred.blocked > 0 ? to("/keys", { feed: name }) : undefined}
               >
-                <Num n={f.aside.blocked} capped />
+                <Num n={f.deferred.blocked} capped />
               </Stat>
             </div>
             {f.outages.length > 0 && (
@@ -74,7 +74,7 @@ export function FeedPage({ name }: { name: string }) {
                 <Outages rows={f.outages} />
               </Card>
             )}
-            <Lanes lanes={f.lanes} members={f.members} paused={f.paused} />
+            <Shards shards={f.shards} members={f.members} paused={f.paused} />
             <div class="sys-split">
               <Card title={t("feeds.members")} flush>
                 <Members rows={f.members} />
@@ -84,11 +84,11 @@ export function FeedPage({ name }: { name: string }) {
                   items={[
                     [t("feeds.settled"), f.settled && <Time at={f.settled} />],
                     [t("feeds.canary"), f.canary && <Time at={f.canary} />],
-                    [t("status.scheduled"), f.aside.scheduled > 0 && <Num n={f.aside.scheduled} capped />],
-                    [t("status.retry"), f.aside.retry > 0 && <Num n={f.aside.retry} capped />],
-                    [t("status.held"), f.aside.held > 0 && <Num n={f.aside.held} capped />],
-                    [t("status.waiting"), f.aside.waiting > 0 && <Num n={f.aside.waiting} capped />],
-                    [t("status.parked"), f.aside.parked > 0 && <Num n={f.aside.parked} capped />],
+                    [t("status.scheduled"), f.deferred.scheduled > 0 && <Num n={f.deferred.scheduled} capped />],
+                    [t("status.retry"), f.deferred.retry > 0 && <Num n={f.deferred.retry} capped />],
+                    [t("status.held"), f.deferred.held > 0 && <Num n={f.deferred.held} capped />],
+                    [t("status.waiting"), f.deferred.waiting > 0 && <Num n={f.deferred.waiting} capped />],
+                    [t("status.parked"), f.deferred.parked > 0 && <Num n={f.deferred.parked} capped />],
                     [
                       t("nav.audit"),
                       <Link to={to("/audit", { feed: name })} key="a">

@@ -53,14 +53,14 @@ export function FeedsPage() {
                   name: t("col.dead"),
                   num: true,
                   hide: "narrow",
-                  cell: (f) => <Some n={f.aside.dead} to={to("/dead", { feed: f.name })} />,
-                  sort: (a, b) => a.aside.dead - b.aside.dead,
+                  cell: (f) => <Some n={f.deferred.dead} to={to("/dead", { feed: f.name })} />,
+                  sort: (a, b) => a.deferred.dead - b.deferred.dead,
                 },
                 {
                   name: t("col.blocked"),
                   num: true,
                   hide: "medium",
-                  cell: (f) => <Some n={f.aside.blocked} to={to("/keys", { feed: f.name })} />,
+                  cell: (f) => <Some n={f.deferred.blocked} to={to("/keys", { feed: f.name })} />,
                 },
                 {
                   name: t("col.rate"),

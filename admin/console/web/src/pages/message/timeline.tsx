@@ -9,7 +9,7 @@ const looks: Record<Step["kind"], { icon: IconName; tone: Tone }> = {
   enqueued: { icon: "databases", tone: "info" },
   scheduled: { icon: "clock", tone: "accent" },
   attempt: { icon: "retry", tone: "warn" },
-  set_aside: { icon: "lock", tone: "warn" },
+  deferred: { icon: "lock", tone: "warn" },
   dead: { icon: "cross", tone: "bad" },
   parked: { icon: "park", tone: "idle" },
   published: { icon: "broker", tone: "ok" },

@@ -48,8 +48,8 @@ export function FeedsTable({ feeds }: { feeds: Feed[] }) {
           { name: t("col.rate"), num: true, hide: "narrow", cell: (f) => <Rate n={f.rate} /> },
           { name: t("col.pending"), num: true, cell: (f) => <Guess value={f.pending} dim /> },
           { name: t("col.oldest"), num: true, hide: "narrow", cell: (f) => <Age at={f.oldest} /> },
-          { name: t("col.dead"), num: true, hide: "medium", cell: (f) => <Num n={f.aside.dead} dim capped /> },
-          { name: t("col.blocked"), num: true, hide: "medium", cell: (f) => <Num n={f.aside.blocked} dim capped /> },
+          { name: t("col.dead"), num: true, hide: "medium", cell: (f) => <Num n={f.deferred.dead} dim capped /> },
+          { name: t("col.blocked"), num: true, hide: "medium", cell: (f) => <Num n={f.deferred.blocked} dim capped /> },
           { name: t("col.relays"), num: true, hide: "medium", cell: (f) => <Num n={f.relays} /> },
         ]}
       />
@@ -69,8 +69,8 @@ export function ConsumersTable({ consumers }: { consumers: Consumer[] }) {
           { name: t("col.name"), grow: true, cell: (c) => <Text value={c.name} /> },
           { name: t("col.status"), cell: (c) => <Health bad={c.problems.length > 0} /> },
           { name: t("col.last"), num: true, hide: "narrow", cell: (c) => <Time at={c.last} /> },
-          { name: t("col.dead"), num: true, cell: (c) => <Num n={c.aside.dead} dim capped /> },
-          { name: t("col.blocked"), num: true, cell: (c) => <Num n={c.aside.blocked} dim capped /> },
+          { name: t("col.dead"), num: true, cell: (c) => <Num n={c.deferred.dead} dim capped /> },
+          { name: t("col.blocked"), num: true, cell: (c) => <Num n={c.deferred.blocked} dim capped /> },
         ]}
       />
     </Card>

@@ -10,9 +10,9 @@ import (
 	"github.com/postrider/postrider/admin"
 )
 
-// Vitals implements [admin.Gauges]. It leaves out what the user may not see.
-func (d *Admin) Vitals(ctx context.Context) (*admin.Vitals, error) {
-	v := &admin.Vitals{Schema: d.cfg.Schema, Tables: []admin.TableSize{}, Slots: []admin.Slot{}}
+// Health implements [admin.Gauges]. It leaves out what the user may not see.
+func (d *Admin) Health(ctx context.Context) (*admin.Health, error) {
+	v := &admin.Health{Schema: d.cfg.Schema, Tables: []admin.TableSize{}, Slots: []admin.Slot{}}
 	err := d.look(ctx, func(tx pgx.Tx) error {
 		var period float64
 		var transaction, snapshot *float64
@@ -37,7 +37,7 @@ func (d *Admin) Vitals(ctx context.Context) (*admin.Vitals, error) {
 		return replicationSlots(ctx, tx, v)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("postgres: vitals: %w", explain(err))
+		return nil, fmt.Errorf("postgres: health: %w", explain(err))
 	}
 	return v, nil
 }
@@ -48,7 +48,7 @@ func seconds(s *float64) time.Duration {
 }
 
 // tables adds the tables of the schema.
-func (d *Admin) tables(ctx context.Context, tx pgx.Tx, v *admin.Vitals) error {
+func (d *Admin) tables(ctx context.Context, tx pgx.Tx, v *admin.Health) error {
 	rows, err := tx.Query(ctx, `SELECT c.relname, sum(t.bytes)::bigint, sum(t.rows)::bigint, sum(t.dead)::bigint, max(t.vacuumed)
 		FROM (SELECT coalesce(pg_partition_root(s.relid), s.relid) AS root, coalesce(pg_total_relation_size(s.relid), 0) AS bytes,
 		             s.n_live_tup AS rows, s.n_dead_tup AS dead, greatest(s.last_vacuum, s.last_autovacuum) AS vacuumed
@@ -74,7 +74,7 @@ func (d *Admin) tables(ctx context.Context, tx pgx.Tx, v *admin.Vitals) error {
 }
 
 // replicationSlots adds the replication slots.
-func replicationSlots(ctx context.Context, tx pgx.Tx, v *admin.Vitals) error {
+func replicationSlots(ctx context.Context, tx pgx.Tx, v *admin.Health) error {
 	rows, err := tx.Query(ctx, `SELECT s.slot_name, s.active, coalesce(greatest(pg_wal_lsn_diff(
 		  CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END, s.restart_lsn), 0), 0)::bigint
 		FROM pg_replication_slots s ORDER BY 1`, pgx.QueryExecModeExec)

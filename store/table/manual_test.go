@@ -66,7 +66,7 @@ func TestRowsChangedByHand(t *testing.T) {
 					t.Fatalf("sent %v, want %v", got, x.want)
 				}
 				if x.want != nil {
-					a.expectRows("SELECT count(*) FROM postrider_aside", "0")
+					a.expectRows("SELECT count(*) FROM postrider_deferred", "0")
 					a.expectRows("SELECT count(*) FROM outbox WHERE status <> 'sent'", "0")
 				}
 			})

@@ -108,10 +108,10 @@ BEGIN
 END
 $$;
 
--- aside_shards returns the number of shards to use when a message is deferred outside a relay. Once
+-- deferral_shards returns the number of shards to use when a message is deferred outside a relay. Once
 -- deferred messages have begun to move, it is the new number, because a row that is inserted then
 -- is not moved again.
-CREATE OR REPLACE FUNCTION @schema@.aside_shards(feed_name text) RETURNS smallint
+CREATE OR REPLACE FUNCTION @schema@.deferral_shards(feed_name text) RETURNS smallint
   LANGUAGE plpgsql
 AS $$
 DECLARE

@@ -1,4 +1,4 @@
-package letters
+package deadletters
 
 import (
 	"context"
@@ -21,8 +21,8 @@ func Lock(ctx context.Context, tx *sql.Tx, own sqltext.Tables, number int64) err
 	return own.Stmt("SELECT n FROM {consumers} WHERE n = ").Number(number).SQL(" FOR UPDATE").Row(ctx, tx).Scan(&number)
 }
 
-// asideMessage is a message as it is kept, without its payload.
-type asideMessage struct {
+// storedMessage is a message as it is kept, without its payload.
+type storedMessage struct {
 	Type          string            `json:"type"`
 	AggregateType string            `json:"aggregate_type,omitempty"`
 	AggregateID   string            `json:"aggregate_id,omitempty"`
@@ -42,7 +42,7 @@ type asideMessage struct {
 }
 
 func Encode(m *postrider.Message) ([]byte, error) {
-	a := asideMessage{
+	a := storedMessage{
 		legible(m.Type), legible(m.AggregateType), legible(m.AggregateID), legible(m.Key), legible(m.Topic), legible(m.RoutingKey),
 		legible(m.TenantID), legible(m.ContentType), nil, max(m.SchemaVersion, 1), legible(m.SchemaID), legible(m.DedupKey), m.OccurredAt.UTC(),
 		m.Priority, legible(m.CorrelationID), legible(m.CausationID),
@@ -56,8 +56,8 @@ func Encode(m *postrider.Message) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-func decodeAside(doc []byte, m *postrider.Message) error {
-	var a asideMessage
+func decodeMessage(doc []byte, m *postrider.Message) error {
+	var a storedMessage
 	if err := json.Unmarshal(doc, &a); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func decodeAside(doc []byte, m *postrider.Message) error {
 func Promote(ctx context.Context, tx *sql.Tx, own sqltext.Tables, consumer int64, hash string) error {
 	var seq int64
 	var status string
-	err := own.Stmt("SELECT seq, status FROM {inbox_aside} WHERE consumer = ").Number(consumer).SQL(" AND blocking = 1 AND key_hash = ").Word(hash).
+	err := own.Stmt("SELECT seq, status FROM {inbox_deferred} WHERE consumer = ").Number(consumer).SQL(" AND blocking = 1 AND key_hash = ").Word(hash).
 		SQL(" ORDER BY seq LIMIT 1").Row(ctx, tx).Scan(&seq, &status)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -84,7 +84,7 @@ func Promote(ctx context.Context, tx *sql.Tx, own sqltext.Tables, consumer int64
 }
 
 // Again has a message tried at once, with all its attempts ahead of it.
-const Again = "UPDATE {inbox_aside} SET status = 'retry', attempts = 0, available_at = {now} WHERE seq = "
+const Again = "UPDATE {inbox_deferred} SET status = 'retry', attempts = 0, available_at = {now} WHERE seq = "
 
 // Fields are what a message that is deferred is read from; c is its consumer.
 func Fields(payload bool) string {
@@ -106,7 +106,7 @@ func Scan(scan func(...any) error) (d feeds.Deferred, err error) {
 	d.Feed, d.ID = inbox.Feed(string(name)), postrider.ID(id)
 	d.DeferredAt, d.TriedAt, d.AvailableAt = sqltext.Moment(deferred), sqltext.Moment(tried), sqltext.Moment(available)
 	d.EnqueuedAt = d.DeferredAt
-	return d, decodeAside(doc, &d.Message)
+	return d, decodeMessage(doc, &d.Message)
 }
 
 func Joined(numbers []int64) string {

@@ -10,35 +10,35 @@ import (
 	"github.com/postrider/postrider/store/table/internal/sqltext"
 )
 
-// handedOut finds a message of a batch among those that were read and not settled yet.
-func (f *feed) handedOut(b *feeds.Batch, index int) (handed, error) {
+// findInFlight finds a message of a batch among those that were read and not settled yet.
+func (f *feed) findInFlight(b *feeds.Batch, index int) (inFlight, error) {
 	if b == nil {
-		return handed{}, errors.New("a message without its batch")
+		return inFlight{}, errors.New("a message without its batch")
 	}
 	p, ok := b.Cursor.(*page)
 	if !ok || index < 0 || index >= p.to-p.from {
-		return handed{}, fmt.Errorf("message %d is not in its batch", index)
+		return inFlight{}, fmt.Errorf("message %d is not in its batch", index)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.lanes[b.Shard] != p.lane {
-		return handed{}, fmt.Errorf("shard %d is not held any more", b.Shard)
+	if f.owned[b.Shard] != p.shard {
+		return inFlight{}, fmt.Errorf("shard %d is not held any more", b.Shard)
 	}
-	i := p.from + index - p.lane.base
-	if i < 0 || i >= len(p.lane.handed) {
-		return handed{}, fmt.Errorf("message %d of shard %d is settled already", index, b.Shard)
+	i := p.from + index - p.shard.base
+	if i < 0 || i >= len(p.shard.inFlight) {
+		return inFlight{}, fmt.Errorf("message %d of shard %d is settled already", index, b.Shard)
 	}
-	return p.lane.handed[i], nil
+	return p.shard.inFlight[i], nil
 }
 
-// markAside has messages left alone when their shard is settled.
-func (f *feed) markAside(msgs []feeds.Deferral) {
+// markDeferred has messages left alone when their shard is settled.
+func (f *feed) markDeferred(msgs []feeds.Deferral) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range msgs {
-		p := msgs[i].Batch.Cursor.(*page) //nolint:errcheck // handedOut has seen it
-		if n := p.from + msgs[i].Index - p.lane.base; n >= 0 && n < len(p.lane.handed) {
-			p.lane.handed[n].aside = true
+		p := msgs[i].Batch.Cursor.(*page) //nolint:errcheck // findInFlight has seen it
+		if n := p.from + msgs[i].Index - p.shard.base; n >= 0 && n < len(p.shard.inFlight) {
+			p.shard.inFlight[n].deferred = true
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (f *feed) distinct(ctx context.Context, tx sqltext.Querier, all []setting) 
 // taken notes which places are taken from one on, and returns how far it has looked.
 func (f *feed) taken(ctx context.Context, tx sqltext.Querier, from place, taken map[place]bool) (to int64, err error) {
 	n := 0
-	s := f.cfg().stmt("SELECT seq FROM {aside} WHERE feed = ").Word(f.name).SQL(" AND shard = ").Number(int64(from.shard))
+	s := f.cfg().stmt("SELECT seq FROM {deferred} WHERE feed = ").Word(f.name).SQL(" AND shard = ").Number(int64(from.shard))
 	s.SQL(" AND seq >= ").Number(from.seq).SQL(" ORDER BY seq LIMIT ").Number(chunk)
 	err = s.Each(ctx, tx, func(scan func(...any) error) error {
 		err := scan(&to)

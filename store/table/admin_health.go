@@ -10,9 +10,9 @@ import (
 	"github.com/postrider/postrider/store/table/internal/sqltext"
 )
 
-// Vitals implements [admin.Gauges]. What the user may not see is left out.
-func (d *Admin) Vitals(ctx context.Context) (*admin.Vitals, error) {
-	v := &admin.Vitals{Tables: []admin.TableSize{}, Slots: []admin.Slot{}}
+// Health implements [admin.Gauges]. What the user may not see is left out.
+func (d *Admin) Health(ctx context.Context) (*admin.Health, error) {
+	v := &admin.Health{Tables: []admin.TableSize{}, Slots: []admin.Slot{}}
 	var now sql.NullInt64
 	version := "concat('PostgreSQL ', split_part(current_setting('server_version'), ' ', 1))"
 	if d.cfg.Dialect == sqltext.MySQL {
@@ -21,13 +21,13 @@ func (d *Admin) Vitals(ctx context.Context) (*admin.Vitals, error) {
 	err := d.cfg.stmt("SELECT ", d.cfg.Dialect.Micros(d.cfg.Dialect.Now()), ", ", version, ", coalesce(", d.cfg.Dialect.Within(d.cfg.Schema),
 		", ''), (SELECT coalesce(max(version), 0) FROM {migrations})").Row(ctx, d.db).Scan(&now, &v.Server, &v.Schema, &v.Version)
 	if err != nil {
-		return nil, d.failed("vitals", err)
+		return nil, d.failed("health", err)
 	}
 	if v.At = sqltext.Moment(now); d.cfg.Dialect == sqltext.MySQL && !strings.Contains(v.Server, "MariaDB") {
 		v.Server = "MySQL " + v.Server
 	}
 	if err := d.tableSizes(ctx, v); err != nil {
-		return nil, d.failed("vitals", err)
+		return nil, d.failed("health", err)
 	}
 	for _, figure := range figures[d.cfg.Dialect] {
 		var n sql.NullFloat64
@@ -41,15 +41,15 @@ func (d *Admin) Vitals(ctx context.Context) (*admin.Vitals, error) {
 // figure is a number that one query returns.
 type figure struct {
 	query string
-	set   func(v *admin.Vitals, n float64)
+	set   func(v *admin.Health, n float64)
 }
 
-func setSize(v *admin.Vitals, n float64) { v.Size = int64(n) }
-func setOldest(v *admin.Vitals, n float64) {
+func setSize(v *admin.Health, n float64) { v.Size = int64(n) }
+func setOldest(v *admin.Health, n float64) {
 	v.OldestTransaction = max(0, time.Duration(n*float64(time.Second)))
 }
-func setConnections(v *admin.Vitals, n float64) { v.Connections = int(n) }
-func setMost(v *admin.Vitals, n float64)        { v.MaxConnections = int(n) }
+func setConnections(v *admin.Health, n float64) { v.Connections = int(n) }
+func setMost(v *admin.Health, n float64)        { v.MaxConnections = int(n) }
 
 var figures = map[sqltext.Dialect][]figure{
 	sqltext.MySQL: {
@@ -68,7 +68,7 @@ var figures = map[sqltext.Dialect][]figure{
 }
 
 // tableSizes adds our tables, and that of the messages.
-func (d *Admin) tableSizes(ctx context.Context, v *admin.Vitals) error {
+func (d *Admin) tableSizes(ctx context.Context, v *admin.Health) error {
 	schema, name, ok := strings.Cut(d.cfg.Layout.Table, ".")
 	if !ok {
 		schema, name = v.Schema, d.cfg.Layout.Table

@@ -1,4 +1,4 @@
-package letters
+package deadletters
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/postrider/postrider/store/table/internal/sqltext"
 )
 
-// asideOfConsumers is how far what a consumer has deferred is counted.
-const asideOfConsumers = 50_000
+// deferredOfConsumers is how far what a consumer has deferred is counted.
+const deferredOfConsumers = 50_000
 
 // Gauge returns the consumers. The newest IDs are those that were recorded last, or nearly.
 func (l *DeadLetters) Gauge(ctx context.Context, q sqltext.Querier) ([]admin.ConsumerStanding, error) {
@@ -43,17 +43,17 @@ func (l *DeadLetters) Gauge(ctx context.Context, q sqltext.Querier) ([]admin.Con
 			all[i].Last = sqltext.Moment(kept).Add(-windows[i])
 		}
 		if err == nil {
-			all[i].Aside, err = l.asideOf(ctx, q, numbers[i])
+			all[i].Deferred, err = l.deferredOf(ctx, q, numbers[i])
 		}
 	}
 	return all, err
 }
 
-// asideOf counts what a consumer has deferred.
-func (l *DeadLetters) asideOf(ctx context.Context, q sqltext.Querier, number int64) (admin.AsideCount, error) {
-	c, total := admin.AsideCount{}, 0
+// deferredOf counts what a consumer has deferred.
+func (l *DeadLetters) deferredOf(ctx context.Context, q sqltext.Querier, number int64) (admin.DeferredCount, error) {
+	c, total := admin.DeferredCount{}, 0
 	err := l.own.Stmt("SELECT x.status, count(*), count(DISTINCT x.blocks) FROM (SELECT status, CASE WHEN blocking = 1 AND key_hash <> '' THEN key_hash END",
-		" AS blocks FROM {inbox_aside} WHERE consumer = ").Number(number).SQL(" LIMIT ").Number(asideOfConsumers).SQL(") x GROUP BY x.status").
+		" AS blocks FROM {inbox_deferred} WHERE consumer = ").Number(number).SQL(" LIMIT ").Number(deferredOfConsumers).SQL(") x GROUP BY x.status").
 		Each(ctx, q, func(scan func(...any) error) error {
 			var status feeds.Status
 			var n, keys int
@@ -72,7 +72,7 @@ func (l *DeadLetters) asideOf(ctx context.Context, q sqltext.Querier, number int
 			c.Blocked += keys
 			return err
 		})
-	c.Exact = total < asideOfConsumers
+	c.Exact = total < deferredOfConsumers
 	return c, err
 }
 

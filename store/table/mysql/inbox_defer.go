@@ -10,17 +10,17 @@ import (
 
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/store/feeds"
-	"github.com/postrider/postrider/store/table/internal/letters"
+	"github.com/postrider/postrider/store/table/internal/deadletters"
 	"github.com/postrider/postrider/store/table/internal/sqltext"
 )
 
-// setAside keeps a message that this transaction has recorded. The consumer is locked. It returns errFreed if the message was to wait
+// deferMessage keeps a message that this transaction has recorded. The consumer is locked. It returns errFreed if the message was to wait
 // and there is nothing any more that it would wait for.
-func (s *inboxStore) setAside(ctx context.Context, tx *sql.Tx, c inboxTerms, m inboxPlace, back inbox.Deferral) error {
+func (s *inboxStore) deferMessage(ctx context.Context, tx *sql.Tx, c inboxTerms, m inboxPlace, back inbox.Deferral) error {
 	var one int
 	blocked := false
 	if m.hash != "" {
-		err := s.cfg.stmt("SELECT 1 FROM {inbox_aside} WHERE consumer = ").Number(c.number).SQL(" AND blocking = 1 AND key_hash = ").
+		err := s.cfg.stmt("SELECT 1 FROM {inbox_deferred} WHERE consumer = ").Number(c.number).SQL(" AND blocking = 1 AND key_hash = ").
 			Word(m.hash).SQL(" LIMIT 1").Row(ctx, tx).Scan(&one)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("mysql: deferred: %w", err)
@@ -35,11 +35,11 @@ func (s *inboxStore) setAside(ctx context.Context, tx *sql.Tx, c inboxTerms, m i
 	if status == feeds.StatusRetry && back.Blocking && blocked {
 		status = feeds.StatusWaiting
 	}
-	doc, err := letters.Encode(m.Message)
+	doc, err := deadletters.Encode(m.Message)
 	if err != nil {
 		return fmt.Errorf("mysql: deferred: %w", err)
 	}
-	st := s.cfg.stmt("INSERT INTO {inbox_aside} (consumer, message_id, key_hash, status, blocking, attempts, last_error, deferred_at, ",
+	st := s.cfg.stmt("INSERT INTO {inbox_deferred} (consumer, message_id, key_hash, status, blocking, attempts, last_error, deferred_at, ",
 		"tried_at, available_at, message, payload) VALUES (").Number(c.number).SQL(",").Word(string(m.ID[:])).SQL(",").Word(m.hash).SQL(",").
 		Text(string(status)).SQL(",", strconv.FormatBool(back.Blocking && m.hash != "")).SQL(",").Number(int64(back.Attempts)).SQL(",").
 		Text(causeOf(back.Cause)).SQL(",{now},")
@@ -65,12 +65,12 @@ func (s *inboxStore) setAside(ctx context.Context, tx *sql.Tx, c inboxTerms, m i
 	return nil
 }
 
-const maxAsideCause = 4000
+const maxCause = 4000
 
 // causeOf makes an error fit for a column.
 func causeOf(text string) string {
-	if len(text) > maxAsideCause {
-		text = text[:maxAsideCause]
+	if len(text) > maxCause {
+		text = text[:maxCause]
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\x00", "")
 }

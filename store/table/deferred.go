@@ -15,8 +15,8 @@ import (
 // chunk is how many rows one statement names.
 const chunk = 200
 
-// asideRow is what is known about a message that was deferred; the message itself lies in its table.
-type asideRow struct {
+// deferredRow is what is known about a message that was deferred; the message itself lies in its table.
+type deferredRow struct {
 	place
 	rowID     string
 	key       string
@@ -42,10 +42,10 @@ type shardKey struct {
 }
 
 // blocks reports whether later messages of its key wait for this one.
-func (r *asideRow) blocks() bool { return r.blocking && r.key != "" }
+func (r *deferredRow) blocks() bool { return r.blocking && r.key != "" }
 
 // again reports whether the message will be sent by itself; otherwise it is an operator's affair.
-func (r *asideRow) again() bool {
+func (r *deferredRow) again() bool {
 	switch r.status {
 	case feeds.StatusScheduled, feeds.StatusRetry, feeds.StatusHeld, feeds.StatusWaiting:
 		return true
@@ -55,24 +55,24 @@ func (r *asideRow) again() bool {
 }
 
 // with completes the row with its message.
-func (r *asideRow) with(m postrider.Message, feed string) feeds.Deferred {
+func (r *deferredRow) with(m postrider.Message, feed string) feeds.Deferred {
 	return feeds.Deferred{
 		Message: m, Feed: feed, Shard: r.shard, Seq: r.seq, Status: r.status, Name: r.name, Blocking: r.blocking, Attempts: r.attempts,
 		LastError: r.lastError, EnqueuedAt: r.enqueued, DeferredAt: r.deferred, TriedAt: r.tried, AvailableAt: r.available,
 	}
 }
 
-// asideColumns are those of {aside}, a, in the order in which asideRows reads them.
-func asideColumns(d sqltext.Dialect) string {
+// deferredColumns are those of {deferred}, a, in the order in which deferredRows reads them.
+func deferredColumns(d sqltext.Dialect) string {
 	return "a.row_id, a.shard, a.seq, a.order_key, a.name, a.status, a.blocking, a.attempts, a.last_error, " + d.Micros("a.enqueued_at") + ", " +
 		d.Micros("a.deferred_at") + ", " + d.Micros("a.tried_at") + ", " + d.Micros("a.available_at")
 }
 
-// asideRows runs a statement that selects asideColumns.
-func asideRows(ctx context.Context, q sqltext.Querier, s *sqltext.Stmt) ([]asideRow, error) {
-	var rows []asideRow
+// deferredRows runs a statement that selects deferredColumns.
+func deferredRows(ctx context.Context, q sqltext.Querier, s *sqltext.Stmt) ([]deferredRow, error) {
+	var rows []deferredRow
 	err := s.Each(ctx, q, func(scan func(...any) error) error {
-		var r asideRow
+		var r deferredRow
 		var key, name, cause sql.NullString
 		var enqueued, deferred, tried, available sql.NullInt64
 		err := scan(&r.rowID, &r.shard, &r.seq, &key, &name, &r.status, &r.blocking, &r.attempts, &cause, &enqueued, &deferred, &tried, &available)
@@ -86,18 +86,18 @@ func asideRows(ctx context.Context, q sqltext.Querier, s *sqltext.Stmt) ([]aside
 
 // heads returns, of each key that is blocked, the first message that blocks it. The shard is no condition, because a key has only
 // one, and the index by shard and seq would be tried for the order.
-func (c *Config) heads(ctx context.Context, q sqltext.Querier, feed string, keys []shardKey) (map[shardKey]asideRow, error) {
-	found := make(map[shardKey]asideRow)
+func (c *Config) heads(ctx context.Context, q sqltext.Querier, feed string, keys []shardKey) (map[shardKey]deferredRow, error) {
+	found := make(map[shardKey]deferredRow)
 	for part := range slices.Chunk(keys, 50) {
 		s := c.stmt()
 		for i, k := range part {
 			if i > 0 {
 				s.SQL(" UNION ALL ")
 			}
-			s.SQL("(SELECT ", asideColumns(c.Dialect), " FROM {aside} a WHERE a.feed = ").Word(feed).SQL(" AND a.order_key = ").Word(k.key)
+			s.SQL("(SELECT ", deferredColumns(c.Dialect), " FROM {deferred} a WHERE a.feed = ").Word(feed).SQL(" AND a.order_key = ").Word(k.key)
 			s.SQL(" AND a.blocking = 1 ORDER BY a.seq LIMIT 1)")
 		}
-		rows, err := asideRows(ctx, q, s)
+		rows, err := deferredRows(ctx, q, s)
 		if err != nil {
 			return nil, err
 		}
@@ -129,13 +129,13 @@ func (t *table) promote(ctx context.Context, tx sqltext.Querier, feed string, ke
 
 // again has messages that are deferred sent at once.
 func (t *table) again(ctx context.Context, tx sqltext.Querier, feed string, rowIDs []string) error {
-	return t.changeAside(ctx, tx, feed, rowIDs, actChanges[admin.Retry])
+	return t.changeDeferred(ctx, tx, feed, rowIDs, actChanges[admin.Retry])
 }
 
-// changeAside changes what stands about rows, and what they say of it themselves.
-func (t *table) changeAside(ctx context.Context, tx sqltext.Querier, feed string, rowIDs []string, set string) error {
+// changeDeferred changes what stands about rows, and what they say of it themselves.
+func (t *table) changeDeferred(ctx context.Context, tx sqltext.Querier, feed string, rowIDs []string, set string) error {
 	for part := range slices.Chunk(rowIDs, chunk) {
-		if _, err := t.cfg.stmt("UPDATE {aside} SET ", set, " WHERE feed = ").Word(feed).SQL(" AND ").Words("row_id", part).Exec(ctx, tx); err != nil {
+		if _, err := t.cfg.stmt("UPDATE {deferred} SET ", set, " WHERE feed = ").Word(feed).SQL(" AND ").Words("row_id", part).Exec(ctx, tx); err != nil {
 			return err
 		}
 	}
@@ -144,5 +144,5 @@ func (t *table) changeAside(ctx context.Context, tx sqltext.Querier, feed string
 
 // forget deletes what stands about rows.
 func (c *Config) forget(ctx context.Context, tx sqltext.Querier, feed string, rowIDs []string) error {
-	return c.deleteNamed(ctx, tx, "{aside}", feed, "", rowIDs)
+	return c.deleteNamed(ctx, tx, "{deferred}", feed, "", rowIDs)
 }

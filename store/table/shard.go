@@ -6,51 +6,51 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// lane is a shard that the member holds, from when it was taken until it is lost or given up. Messages have positions in it, in
+// ownedShard is a shard that the member holds, from when it was taken until it is lost or given up. Messages have positions in it, in
 // the order in which they were handed out.
-type lane struct {
-	token   int64
-	crashes int      // holders before this one that died without progress
-	base    int      // how many messages were handed out and are settled
-	handed  []handed // those that are not settled, from position base on
+type ownedShard struct {
+	token    int64
+	crashes  int        // holders before this one that died without progress
+	base     int        // how many messages were handed out and are settled
+	inFlight []inFlight // those that are not settled, from position base on
 	// known are the rows that a read must leave out: those handed out, and those that were settled while a read was under way, which
 	// may have seen them wait.
 	known   map[string]bool
 	settled []string // rows to be forgotten when the next read begins
 	// claimed are the rows that were marked and did not fit into a read: nobody but the reader changes it.
-	claimed map[string]bool
-	read    time.Time
-	heeded  map[feeds.Status]*int64 // behind which place the next look at dead rows begins
+	claimed    map[string]bool
+	read       time.Time
+	manualFrom map[feeds.Status]*int64 // behind which place the next look at dead rows begins
 }
 
-// handed is a message that was handed out.
-type handed struct {
+// inFlight is a message that was handed out.
+type inFlight struct {
 	rowID    string
 	seq      int64
 	key      string
 	priority int
 	after    time.Time // its DeliverAfter
 	enqueued time.Time
-	aside    bool // it was deferred, and is not to be marked as delivered
+	deferred bool // it was deferred, and is not to be marked as delivered
 }
 
 // page is the Cursor of a batch: the positions of its messages, from inclusive, to exclusive.
 type page struct {
-	lane     *lane
+	shard    *ownedShard
 	from, to int
 }
 
-func newLane(token int64, crashes int) *lane {
-	return &lane{token: token, crashes: crashes, known: make(map[string]bool), claimed: make(map[string]bool)}
+func newOwnedShard(token int64, crashes int) *ownedShard {
+	return &ownedShard{token: token, crashes: crashes, known: make(map[string]bool), claimed: make(map[string]bool)}
 }
 
 // hand adds messages, and returns their page.
-func (l *lane) hand(records []record) *page {
-	from := l.base + len(l.handed)
+func (l *ownedShard) hand(records []record) *page {
+	from := l.base + len(l.inFlight)
 	for i := range records {
 		r := &records[i]
 		l.known[r.rowID] = true
-		l.handed = append(l.handed, handed{
+		l.inFlight = append(l.inFlight, inFlight{
 			rowID: r.rowID, seq: r.seq, key: r.OrderKey(), priority: r.Priority, after: r.DeliverAfter, enqueued: r.enqueued,
 		})
 	}
@@ -59,36 +59,36 @@ func (l *lane) hand(records []record) *page {
 
 // worthReading is false while little is wanted of a shard of which much is handed out: a read passes all of that again. A relay
 // that falls behind would spend its time on it. So the shard is read when more is wanted, or a moment later.
-func (l *lane) worthReading(limit int, now time.Time) bool {
+func (l *ownedShard) worthReading(limit int, now time.Time) bool {
 	return len(l.known) < 500 || limit > len(l.known)/2 || now.Sub(l.read) > 100*time.Millisecond
 }
 
 // refresh forgets what was settled before a read begins.
-func (l *lane) refresh() {
+func (l *ownedShard) refresh() {
 	for _, id := range l.settled {
 		delete(l.known, id)
 	}
 	l.settled = l.settled[:0]
 }
 
-// target is the position up to which a mark settles the lane, which never goes back.
-func (l *lane) target(m feeds.Mark) int {
+// target is the position up to which a mark settles the shard, which never goes back.
+func (l *ownedShard) target(m feeds.Mark) int {
 	if m.Batch == nil {
 		return l.base
 	}
 	p, ok := m.Batch.Cursor.(*page)
-	if !ok || p.lane != l {
+	if !ok || p.shard != l {
 		return l.base
 	}
 	return max(l.base, min(p.from+m.Done, p.to))
 }
 
 // advance forgets the messages before a position, which are settled.
-func (l *lane) advance(to int) {
+func (l *ownedShard) advance(to int) {
 	n := to - l.base
-	for i := range l.handed[:n] {
-		l.settled = append(l.settled, l.handed[i].rowID)
+	for i := range l.inFlight[:n] {
+		l.settled = append(l.settled, l.inFlight[i].rowID)
 	}
-	l.handed = append(l.handed[:0:0], l.handed[n:]...)
+	l.inFlight = append(l.inFlight[:0:0], l.inFlight[n:]...)
 	l.base = to
 }

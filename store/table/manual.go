@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// heedEvery is how often a member looks for rows that operators have changed by hand.
-	heedEvery = 2 * time.Second
-	// heedPage is how many dead rows of a shard it looks at then.
-	heedPage = 100
+	// manualEvery is how often a member looks for rows that operators have changed by hand.
+	manualEvery = 2 * time.Second
+	// manualPage is how many dead rows of a shard it looks at then.
+	manualPage = 100
 )
 
 // said is what a row says of itself.
@@ -28,14 +28,14 @@ const (
 	saidElse      said = "else"
 )
 
-// heed acts on what operators have written into the table itself, where they know their way: a dead message whose row waits again is
+// applyManualChanges acts on what operators have written into the table itself, where they know their way: a dead message whose row waits again is
 // sent again, and one whose row is gone, or says that it was delivered, is forgotten. Either way nothing waits for it any more.
 // What is tried again by itself is held against its row when it is due.
-func (f *feed) heed(ctx context.Context, shards []int) error {
+func (f *feed) applyManualChanges(ctx context.Context, shards []int) error {
 	f.mu.Lock()
-	due := time.Since(f.heeded) > heedEvery
+	due := time.Since(f.manualChecked) > manualEvery
 	if due {
-		f.heeded = time.Now()
+		f.manualChecked = time.Now()
 	}
 	f.mu.Unlock()
 	if !due {
@@ -61,7 +61,7 @@ func (f *feed) heed(ctx context.Context, shards []int) error {
 }
 
 // deadRows returns some of what is dead or parked: of each shard what comes behind those of the last time, or the first again.
-func (f *feed) deadRows(ctx context.Context, shards []int) ([]asideRow, error) {
+func (f *feed) deadRows(ctx context.Context, shards []int) ([]deferredRow, error) {
 	type branch struct {
 		shard  int
 		status feeds.Status
@@ -74,15 +74,15 @@ func (f *feed) deadRows(ctx context.Context, shards []int) ([]asideRow, error) {
 			}
 			f.mu.Lock()
 			after := int64(-1 << 62)
-			if l := f.lanes[shard]; l != nil && l.heeded[status] != nil {
-				after = *l.heeded[status]
+			if l := f.owned[shard]; l != nil && l.manualFrom[status] != nil {
+				after = *l.manualFrom[status]
 			}
 			f.mu.Unlock()
-			s.SQL("(SELECT ", asideColumns(f.cfg().Dialect), " FROM {aside} a WHERE a.feed = ").Word(f.name).SQL(" AND a.status = ").Text(string(status))
-			s.SQL(" AND a.shard = ").Number(int64(shard)).SQL(" AND a.seq > ").Number(after).SQL(" ORDER BY a.seq LIMIT ").Number(heedPage).SQL(")")
+			s.SQL("(SELECT ", deferredColumns(f.cfg().Dialect), " FROM {deferred} a WHERE a.feed = ").Word(f.name).SQL(" AND a.status = ").Text(string(status))
+			s.SQL(" AND a.shard = ").Number(int64(shard)).SQL(" AND a.seq > ").Number(after).SQL(" ORDER BY a.seq LIMIT ").Number(manualPage).SQL(")")
 		}
 	}
-	rows, err := asideRows(ctx, f.store.db, s)
+	rows, err := deferredRows(ctx, f.store.db, s)
 	if err != nil {
 		return nil, err
 	}
@@ -95,15 +95,15 @@ func (f *feed) deadRows(ctx context.Context, shards []int) ([]asideRow, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, shard := range shards {
-		l := f.lanes[shard]
+		l := f.owned[shard]
 		if l == nil {
 			continue
 		}
-		l.heeded = make(map[feeds.Status]*int64)
+		l.manualFrom = make(map[feeds.Status]*int64)
 		for _, status := range []feeds.Status{feeds.StatusDead, feeds.StatusParked} {
-			if b := (branch{shard, status}); found[b] == heedPage {
+			if b := (branch{shard, status}); found[b] == manualPage {
 				at := last[b]
-				l.heeded[status] = &at
+				l.manualFrom[status] = &at
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func (f *feed) deadRows(ctx context.Context, shards []int) ([]asideRow, error) {
 }
 
 // changedByHand returns those of the rows that do not say any more what was written about them, and what all of them say.
-func (f *feed) changedByHand(ctx context.Context, q sqltext.Querier, rows []asideRow) (changed []asideRow, all map[string]said, err error) {
+func (f *feed) changedByHand(ctx context.Context, q sqltext.Querier, rows []deferredRow) (changed []deferredRow, all map[string]said, err error) {
 	all = make(map[string]said)
 	for part := range slices.Chunk(rows, chunk) {
 		ids := make([]string, len(part))
@@ -137,8 +137,8 @@ func (f *feed) changedByHand(ctx context.Context, q sqltext.Querier, rows []asid
 // follow does what dead rows say now. The caller has locked the leases of their shards.
 func (f *feed) follow(ctx context.Context, tx *sql.Tx, rowIDs []string) error {
 	for part := range slices.Chunk(rowIDs, chunk) {
-		s := f.cfg().stmt("SELECT ", asideColumns(f.cfg().Dialect), " FROM {aside} a WHERE a.feed = ").Word(f.name)
-		dead, err := asideRows(ctx, tx, s.SQL(" AND a.status IN ('dead', 'parked') AND ").Words("a.row_id", part))
+		s := f.cfg().stmt("SELECT ", deferredColumns(f.cfg().Dialect), " FROM {deferred} a WHERE a.feed = ").Word(f.name)
+		dead, err := deferredRows(ctx, tx, s.SQL(" AND a.status IN ('dead', 'parked') AND ").Words("a.row_id", part))
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package letters
+package deadletters
 
 import (
 	"context"
@@ -49,17 +49,17 @@ func (l *DeadLetters) Act(ctx context.Context, by admin.By, act admin.Act, filte
 	return done, nil
 }
 
-// asideOf is a message together with where it stands.
-type asideOf struct {
+// deferredOf is a message together with where it stands.
+type deferredOf struct {
 	feeds.Deferred
 	consumer int64
 	hash     string
 }
 
-// lockAside reads messages again, with their consumers locked.
-func (l *DeadLetters) lockAside(ctx context.Context, tx *sql.Tx, seqs []int64) ([]asideOf, error) {
+// lockDeferred reads messages again, with their consumers locked.
+func (l *DeadLetters) lockDeferred(ctx context.Context, tx *sql.Tx, seqs []int64) ([]deferredOf, error) {
 	var numbers []int64
-	err := l.own.Stmt("SELECT DISTINCT consumer FROM {inbox_aside} WHERE seq IN (", Joined(seqs), ") ORDER BY consumer").
+	err := l.own.Stmt("SELECT DISTINCT consumer FROM {inbox_deferred} WHERE seq IN (", Joined(seqs), ") ORDER BY consumer").
 		Each(ctx, tx, func(scan func(...any) error) error {
 			var n int64
 			err := scan(&n)
@@ -74,10 +74,10 @@ func (l *DeadLetters) lockAside(ctx context.Context, tx *sql.Tx, seqs []int64) (
 			return nil, err
 		}
 	}
-	var rows []asideOf
-	err = l.own.Stmt("SELECT a.consumer, a.key_hash, ", Fields(true), " FROM {inbox_aside} a JOIN {consumers} c ON c.n = a.consumer ",
+	var rows []deferredOf
+	err = l.own.Stmt("SELECT a.consumer, a.key_hash, ", Fields(true), " FROM {inbox_deferred} a JOIN {consumers} c ON c.n = a.consumer ",
 		"WHERE a.seq IN (", Joined(seqs), ") ORDER BY c.name, a.seq").Each(ctx, tx, func(scan func(...any) error) error {
-		var r asideOf
+		var r deferredOf
 		var hash []byte
 		var err error
 		r.Deferred, err = Scan(func(into ...any) error { return scan(append([]any{&r.consumer, &hash}, into...)...) })
@@ -89,15 +89,15 @@ func (l *DeadLetters) lockAside(ctx context.Context, tx *sql.Tx, seqs []int64) (
 }
 
 func (l *DeadLetters) act(ctx context.Context, tx *sql.Tx, by admin.By, act admin.Act, filter admin.Filter, seqs []int64) (int, error) {
-	rows, err := l.lockAside(ctx, tx, seqs)
+	rows, err := l.lockDeferred(ctx, tx, seqs)
 	if err != nil {
 		return 0, err
 	}
-	rows = slices.DeleteFunc(rows, func(r asideOf) bool { return !slices.Contains(act.From(), r.Status) })
+	rows = slices.DeleteFunc(rows, func(r deferredOf) bool { return !slices.Contains(act.From(), r.Status) })
 	if len(rows) == 0 {
 		return 0, nil
 	}
-	e := admin.Entry{Action: string(act), Feed: filter.Feed, Count: len(rows), Before: describeAside(rows)}
+	e := admin.Entry{Action: string(act), Feed: filter.Feed, Count: len(rows), Before: describeDeferred(rows)}
 	text, _ := json.Marshal(filter) // all its fields can be encoded
 	_ = json.Unmarshal(text, &e.Target)
 	if len(rows) == 1 {
@@ -109,13 +109,13 @@ func (l *DeadLetters) act(ctx context.Context, tx *sql.Tx, by admin.By, act admi
 		}
 	}
 	if act != admin.Discard {
-		e.After = describeAside(rows)
+		e.After = describeDeferred(rows)
 	}
 	return len(rows), l.own.Note(ctx, tx, by, e)
 }
 
 // decide does one act to one message.
-func (l *DeadLetters) decide(ctx context.Context, tx *sql.Tx, act admin.Act, r *asideOf) error {
+func (l *DeadLetters) decide(ctx context.Context, tx *sql.Tx, act admin.Act, r *deferredOf) error {
 	var err error
 	switch act {
 	case admin.Retry:
@@ -123,13 +123,13 @@ func (l *DeadLetters) decide(ctx context.Context, tx *sql.Tx, act admin.Act, r *
 		_, err = l.own.Stmt(Again).Number(r.Seq).Exec(ctx, tx)
 		return err
 	case admin.Discard:
-		_, err = l.own.Stmt("DELETE FROM {inbox_aside} WHERE seq = ").Number(r.Seq).Exec(ctx, tx)
+		_, err = l.own.Stmt("DELETE FROM {inbox_deferred} WHERE seq = ").Number(r.Seq).Exec(ctx, tx)
 	default:
 		r.Status = feeds.StatusDead
 		if act == admin.Park {
 			r.Status = feeds.StatusParked
 		}
-		_, err = l.own.Stmt("UPDATE {inbox_aside} SET blocking = 0, available_at = NULL, status = ").Text(string(r.Status)).
+		_, err = l.own.Stmt("UPDATE {inbox_deferred} SET blocking = 0, available_at = NULL, status = ").Text(string(r.Status)).
 			SQL(" WHERE seq = ").Number(r.Seq).Exec(ctx, tx)
 	}
 	if err == nil && r.Blocking {
@@ -142,12 +142,12 @@ func (l *DeadLetters) decide(ctx context.Context, tx *sql.Tx, act admin.Act, r *
 // Edit implements [admin.DeadLetters].
 func (l *DeadLetters) Edit(ctx context.Context, by admin.By, feed string, id postrider.ID, edited postrider.Message) error {
 	err := sqltext.Transact(ctx, l.db, func(tx *sql.Tx) error {
-		var rows []asideOf
+		var rows []deferredOf
 		var seq int64
-		err := l.own.Stmt("SELECT a.seq FROM {inbox_aside} a JOIN {consumers} c ON c.n = a.consumer WHERE c.name = ").
+		err := l.own.Stmt("SELECT a.seq FROM {inbox_deferred} a JOIN {consumers} c ON c.n = a.consumer WHERE c.name = ").
 			Word(inbox.ConsumerOf(feed)).SQL(" AND a.message_id = ").Word(string(id[:])).Row(ctx, tx).Scan(&seq)
 		if err == nil {
-			rows, err = l.lockAside(ctx, tx, []int64{seq})
+			rows, err = l.lockDeferred(ctx, tx, []int64{seq})
 		}
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
@@ -155,7 +155,7 @@ func (l *DeadLetters) Edit(ctx context.Context, by admin.By, feed string, id pos
 		if len(rows) == 0 || rows[0].Status != feeds.StatusDead && rows[0].Status != feeds.StatusParked {
 			return fmt.Errorf("feed %s has no dead or parked message %s: %w", feed, id, admin.ErrNoMessage)
 		}
-		e := admin.Entry{Action: "edit", Feed: feed, Count: 1, Target: map[string]any{"id": id.String()}, Before: describeAside(rows)}
+		e := admin.Entry{Action: "edit", Feed: feed, Count: 1, Target: map[string]any{"id": id.String()}, Before: describeDeferred(rows)}
 		m := &rows[0].Message
 		m.Type, m.Topic, m.RoutingKey, m.ContentType = edited.Type, edited.Topic, edited.RoutingKey, edited.ContentType
 		m.Headers, m.Payload = edited.Headers, edited.Payload
@@ -166,13 +166,13 @@ func (l *DeadLetters) Edit(ctx context.Context, by admin.By, feed string, id pos
 		if err != nil {
 			return err
 		}
-		_, err = l.own.Stmt("UPDATE {inbox_aside} SET status = 'retry', attempts = 0, available_at = {now}, message = ").Arg(doc).SQL(", payload = ").
+		_, err = l.own.Stmt("UPDATE {inbox_deferred} SET status = 'retry', attempts = 0, available_at = {now}, message = ").Arg(doc).SQL(", payload = ").
 			Arg(append([]byte{}, m.Payload...)).SQL(" WHERE seq = ").Number(seq).Exec(ctx, tx)
 		if err != nil {
 			return err
 		}
 		rows[0].Status, rows[0].Attempts = feeds.StatusRetry, 0
-		e.After = describeAside(rows)
+		e.After = describeDeferred(rows)
 		return l.own.Note(ctx, tx, by, e)
 	})
 	if err != nil {
@@ -181,8 +181,8 @@ func (l *DeadLetters) Edit(ctx context.Context, by admin.By, feed string, id pos
 	return nil
 }
 
-// describeAside is what a record says of messages: of one, what matters of it; of several, how many have which status.
-func describeAside(rows []asideOf) map[string]any {
+// describeDeferred is what a record says of messages: of one, what matters of it; of several, how many have which status.
+func describeDeferred(rows []deferredOf) map[string]any {
 	if len(rows) > 1 {
 		counts := make(map[string]any)
 		for _, r := range rows {

@@ -1,4 +1,4 @@
-package letters
+package deadletters
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (l *DeadLetters) Walk(ctx context.Context, q sqltext.Querier, filter admin.
 		return nil // a feed of relays
 	}
 	for {
-		st := l.own.Stmt("SELECT ", Fields(!filter.ID.IsZero()), " FROM {inbox_aside} a JOIN {consumers} c ON c.n = a.consumer WHERE TRUE")
+		st := l.own.Stmt("SELECT ", Fields(!filter.ID.IsZero()), " FROM {inbox_deferred} a JOIN {consumers} c ON c.n = a.consumer WHERE TRUE")
 		if consumer != "" {
 			st.SQL(" AND c.name = ").Word(consumer)
 		}
@@ -57,7 +57,7 @@ func (l *DeadLetters) Walk(ctx context.Context, q sqltext.Querier, filter admin.
 			st.SQL(" AND a.deferred_at < ").Time(filter.Until)
 		}
 		if filter.Head {
-			st.SQL(` AND a.blocking = 1 AND NOT EXISTS (SELECT 1 FROM {inbox_aside} b
+			st.SQL(` AND a.blocking = 1 AND NOT EXISTS (SELECT 1 FROM {inbox_deferred} b
 				WHERE b.consumer = a.consumer AND b.blocking = 1 AND b.key_hash = a.key_hash AND b.seq < a.seq)`)
 		}
 		switch {
@@ -103,7 +103,7 @@ func (l *DeadLetters) List(ctx context.Context, filter admin.Filter, after *feed
 		return len(page) < limit
 	})
 	if err != nil {
-		return nil, fmt.Errorf("table: letters: %w", err)
+		return nil, fmt.Errorf("table: dead letters: %w", err)
 	}
 	return page, nil
 }
@@ -118,7 +118,7 @@ func (l *DeadLetters) Count(ctx context.Context, filter admin.Filter, limit int)
 		return true
 	})
 	if err != nil {
-		return nil, fmt.Errorf("table: count letters: %w", err)
+		return nil, fmt.Errorf("table: count dead letters: %w", err)
 	}
 	return counts, nil
 }
@@ -136,7 +136,7 @@ func (l *DeadLetters) Groups(ctx context.Context, filter admin.Filter, sample, l
 		return true
 	})
 	if err != nil {
-		return admin.Groups{}, fmt.Errorf("table: groups of letters: %w", err)
+		return admin.Groups{}, fmt.Errorf("table: groups of dead letters: %w", err)
 	}
 	return admin.Groups{Sampled: len(newest), All: all, Groups: admin.GroupErrors(newest, limit)}, nil
 }
@@ -148,8 +148,8 @@ func (l *DeadLetters) Blocked(ctx context.Context, feed string, limit int) ([]ad
 		return nil, nil
 	}
 	st := l.own.Stmt("SELECT ", sqltext.MySQL.Micros("k.since"), ", k.n - 1, ", Fields(false),
-		" FROM (SELECT min(x.seq) AS seq, min(x.deferred_at) AS since, count(*) AS n FROM {inbox_aside} x WHERE x.blocking = 1 ",
-		"GROUP BY x.consumer, x.key_hash) k JOIN {inbox_aside} a ON a.seq = k.seq JOIN {consumers} c ON c.n = a.consumer WHERE TRUE")
+		" FROM (SELECT min(x.seq) AS seq, min(x.deferred_at) AS since, count(*) AS n FROM {inbox_deferred} x WHERE x.blocking = 1 ",
+		"GROUP BY x.consumer, x.key_hash) k JOIN {inbox_deferred} a ON a.seq = k.seq JOIN {consumers} c ON c.n = a.consumer WHERE TRUE")
 	if consumer != "" {
 		st.SQL(" AND c.name = ").Word(consumer)
 	}

@@ -1,2 +1,0 @@
-// Package letters is the operator's side of inboxes on MySQL: what consumers have deferred.
-package letters
