@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/sleep"
 	"github.com/postrider/postrider/store/feeds"
 )
 
@@ -62,7 +63,7 @@ func (in *Inbox[Tx]) openWithRetry(ctx context.Context) error {
 			return nil //nolint:nilerr // ctx ended
 		}
 		in.cfg.Logger.Warn("inbox: cannot open, will retry", "consumer", in.name, "err", err)
-		if !sleep(ctx, in.cfg.Poll) {
+		if !sleep.For(ctx, in.cfg.Poll) {
 			return nil
 		}
 	}
@@ -77,19 +78,8 @@ func (in *Inbox[Tx]) every(ctx context.Context, interval time.Duration, what str
 			in.cfg.Logger.Warn("inbox: background task failed", "consumer", in.name, "what", what, "err", err)
 		}
 		cancel()
-		if !sleep(ctx, interval) {
+		if !sleep.For(ctx, interval) {
 			return
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/sleep"
 )
 
 // Config holds the settings of a [Reconciler].
@@ -111,7 +112,7 @@ func (p *Reconciler[Tx]) watch(ctx context.Context, job *Job[Tx]) {
 			log.Error("reconcile: failed", "err", err)
 			down = true // log an outage of the store once
 		}
-		sleep(ctx, wait)
+		sleep.For(ctx, wait)
 	}
 }
 
@@ -163,15 +164,3 @@ func (p *Reconciler[Tx]) RunNow(ctx context.Context, name string, o Options) (Ru
 
 // Jobs returns the states of all jobs that any process has announced.
 func (p *Reconciler[Tx]) Jobs(ctx context.Context) ([]State, error) { return p.store.Jobs(ctx) }
-
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}

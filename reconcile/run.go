@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/sleep"
 )
 
 // jobRun is one run of a job.
@@ -181,7 +182,7 @@ func (s *jobRun[Tx]) transaction(ctx context.Context, do func(context.Context, T
 func (s *jobRun[Tx]) throttle(ctx context.Context) error {
 	for s.owed > 0 && ctx.Err() == nil {
 		delay := min(s.owed, s.claim.Lease/4)
-		sleep(ctx, delay)
+		sleep.For(ctx, delay)
 		if s.owed -= delay; s.owed > 0 {
 			err := s.db.Do(ctx, func(ctx context.Context, tx Tx) error { return s.store.Count(ctx, tx, s.claim, Counts{}) })
 			if err != nil {

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"context"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -28,18 +27,6 @@ func (b *backoff) next() time.Duration {
 func (b *backoff) reset() { b.n = 0 }
 
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/2+1) }
-
-// sleep waits for d and reports whether ctx is still alive then.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // quiet is the minimum time between two log lines about the same outage.
 const quiet = 30 * time.Second

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/sleep"
 	"github.com/postrider/postrider/store/feeds"
 )
 
@@ -88,7 +89,7 @@ func (t *epoch) read(ctx context.Context) {
 				rd.shrink = min(rd.shrink+1, mostShrink)
 			}
 			trouble.fail(err)
-			sleep(ctx, pause.next())
+			sleep.For(ctx, pause.next())
 			continue
 		case more:
 			interval, brought = 0, start

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/sleep"
 	"github.com/postrider/postrider/store/feeds"
 )
 
@@ -68,7 +69,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	helpers.Go(func() {
 		select {
 		case <-ctx.Done():
-			sleep(hard, r.cfg.DrainTimeout)
+			sleep.For(hard, r.cfg.DrainTimeout)
 			cancel()
 		case <-hard.Done():
 		}
@@ -117,7 +118,7 @@ func (r *Relay) open(ctx context.Context) (feeds.Feed, error) {
 		if ctx.Err() == nil {
 			trouble.fail(err)
 		}
-		sleep(ctx, pause.next())
+		sleep.For(ctx, pause.next())
 	}
 	return nil, nil
 }
@@ -145,14 +146,14 @@ func (r *Relay) serve(ctx, hard context.Context, feed feeds.Feed) error {
 			pause.reset() // after a long epoch, restart without backoff
 			continue
 		}
-		sleep(ctx, pause.next())
+		sleep.For(ctx, pause.next())
 	}
 }
 
 // repeat calls do at a jittered interval until ctx ends, and logs its failures.
 func (r *Relay) repeat(ctx context.Context, interval time.Duration, what string, do func(context.Context) error) {
 	trouble := outage{log: r.log, what: what}
-	for sleep(ctx, jitter(interval)) {
+	for sleep.For(ctx, jitter(interval)) {
 		call, cancel := context.WithTimeout(ctx, max(interval, callTimeout))
 		err := do(call)
 		cancel()

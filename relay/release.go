@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/postrider/postrider/internal/sleep"
 	"github.com/postrider/postrider/store/feeds"
 )
 
@@ -22,7 +23,7 @@ func (t *epoch) releaseAll(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if errors.Is(err, feeds.ErrReset) || !sleep(last, pause.next()) {
+		if errors.Is(err, feeds.ErrReset) || !sleep.For(last, pause.next()) {
 			return fmt.Errorf("shards were not released: %w", err)
 		}
 	}

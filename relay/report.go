@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/postrider/postrider/internal/sleep"
 	"github.com/postrider/postrider/store/feeds"
 )
 
@@ -18,7 +19,7 @@ func (t *epoch) report(ctx context.Context) {
 		return
 	}
 	trouble := outage{log: t.log, what: "reporting problems"}
-	for sleep(ctx, reportInterval) {
+	for sleep.For(ctx, reportInterval) {
 		all := t.problems.take()
 		if len(all) == 0 {
 			continue

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/postrider/postrider/internal/sleep"
 	"github.com/postrider/postrider/store/feeds"
 )
 
@@ -45,7 +46,7 @@ func (t *epoch) settle(ctx context.Context) {
 			return
 		default:
 			trouble.fail(err)
-			sleep(ctx, pause.next())
+			sleep.For(ctx, pause.next())
 		}
 	}
 }

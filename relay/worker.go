@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/sleep"
 	"github.com/postrider/postrider/relay/internal/shard"
 	"github.com/postrider/postrider/store/feeds"
 )
@@ -179,7 +180,7 @@ func (w *worker) load() bool {
 			return true
 		}
 		trouble.fail(err)
-		sleep(w.ctx, pause.next())
+		sleep.For(w.ctx, pause.next())
 	}
 	return false
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/internal/sleep"
 )
 
 const (
@@ -103,7 +104,7 @@ func (w *Watch) Run(ctx context.Context, answered func(error)) {
 		case <-ctx.Done():
 			return
 		}
-		if !sleep(ctx, gather) {
+		if !sleep.For(ctx, gather) {
 			return
 		}
 	}
@@ -128,7 +129,7 @@ func (w *Watch) ask(ctx context.Context, answered func(error)) (broker.Inspectio
 			return found, true
 		}
 		w.log.Debug("relay: the destination does not say what confirmed means; asking again", "in", pause, "err", err)
-		if !sleep(ctx, pause) {
+		if !sleep.For(ctx, pause) {
 			return found, false
 		}
 	}
@@ -150,14 +151,5 @@ func (w *Watch) report(found broker.Inspection, first bool) {
 			w.said[warning] = true
 			w.log.Warn("relay: the destination needs attention", "danger", warning.Danger, "remedy", warning.Remedy)
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/postrider/postrider/internal/sleep"
 )
 
 // pace spreads messages evenly over time. It does not catch up after a delay.
@@ -24,20 +26,5 @@ func (p *pace) wait(ctx context.Context, n int) bool {
 	at := p.next
 	p.next = p.next.Add(time.Duration(float64(n) / p.rate * float64(time.Second)))
 	p.mu.Unlock()
-	return sleep(ctx, time.Until(at))
-}
-
-// sleep returns false if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return sleep.For(ctx, time.Until(at))
 }

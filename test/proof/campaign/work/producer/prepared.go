@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/sleep"
 )
 
 const preparedPrefix = "campaign_"
@@ -45,7 +46,7 @@ func (p *Producer) prepared(ctx context.Context, pool *pgxpool.Pool, keys []want
 // settle ends prepared transactions that their process has forgotten, as a transaction manager
 // does: until then their keys are locked.
 func (p *Producer) settle(ctx context.Context) {
-	for sleep(ctx, 2*time.Second) {
+	for sleep.For(ctx, 2*time.Second) {
 		if err := p.settleOnce(ctx); err != nil && ctx.Err() == nil {
 			p.log.Debug("prepared transactions could not be looked at", "err", err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/sleep"
 	"github.com/postrider/postrider/store/postgres"
 	"github.com/postrider/postrider/test/proof/campaign/work"
 	"github.com/postrider/postrider/test/proof/campaign/world"
@@ -115,7 +116,7 @@ func (p *Producer) write(ctx context.Context, pool *pgxpool.Pool) {
 			}
 			said = true
 			p.failed.Add(1)
-			sleep(ctx, 50*time.Millisecond)
+			sleep.For(ctx, 50*time.Millisecond)
 		}
 	}
 }
@@ -163,7 +164,7 @@ func (p *Producer) body(ctx context.Context, tx pgx.Tx, shape Shape, keys []want
 		return err
 	}
 	if rand.IntN(50) == 0 { // sequence numbers far below those that relays have read meanwhile
-		sleep(ctx, rand.N(p.plan.Linger))
+		sleep.For(ctx, rand.N(p.plan.Linger))
 	}
 	p.pause(ctx)
 	return nil
@@ -172,7 +173,7 @@ func (p *Producer) body(ctx context.Context, tx pgx.Tx, shape Shape, keys []want
 // pause sometimes waits for a moment.
 func (p *Producer) pause(ctx context.Context) {
 	if rand.IntN(8) == 0 {
-		sleep(ctx, rand.N(p.plan.Pause))
+		sleep.For(ctx, rand.N(p.plan.Pause))
 	}
 }
 
