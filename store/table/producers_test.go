@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/need"
 	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/table"
 )
@@ -131,6 +132,42 @@ func TestPurgeBehindWaiting(t *testing.T) {
 		}
 		if got := p.rows("SELECT count(*) FROM postrider_outbox")[0]; got != "1300" {
 			p.Errorf("%s rows are left, want the 1300 that were not delivered years ago", got)
+		}
+	})
+}
+
+// TestPurgeKeepsUp deletes what was delivered at 2,000 messages a second, behind a million rows that are scheduled. Relays call Maintain
+// once a minute.
+func TestPurgeKeepsUp(t *testing.T) {
+	need.Long(t, "writes a million rows")
+	places(t, table.Config{Retention: time.Hour}, func(p *place) {
+		grow := func(status, publishedAt string, doublings int) {
+			p.write("k", 1)
+			p.exec("UPDATE postrider_outbox SET created_at = '2020-01-01 00:00:00', published_at = " + publishedAt + ", status = '" + status + "' WHERE status = 'pending'")
+			for range doublings {
+				p.exec("INSERT INTO postrider_outbox (status, type, aggregate_type, aggregate_id, payload, created_at, published_at) " +
+					"SELECT status, type, aggregate_type, aggregate_id, payload, created_at, published_at FROM postrider_outbox WHERE status = '" + status + "'")
+			}
+		}
+		grow("scheduled", "NULL", 20)
+		grow("published", "'2020-01-01 00:00:00'", 19)
+		deleted := "SELECT 1048576 + 524288 - count(*) FROM postrider_outbox"
+		for calls, before := 1, 0; ; calls++ {
+			begin := time.Now()
+			p.must(p.store.Maintain(t.Context()))
+			took := time.Since(begin)
+			now, err := strconv.Atoi(p.rows(deleted)[0])
+			p.must(err)
+			p.Logf("call %d: %d rows in %s, %.0f/s", calls, now-before, took.Round(time.Millisecond), float64(now-before)/took.Seconds())
+			if now == 1<<19 {
+				return
+			}
+			if want := 2000 * 60; now-before < want && before > 0 {
+				p.Fatalf("a call has deleted %d rows, want %d", now-before, want)
+			}
+			if before = now; calls > 40 {
+				p.Fatal("it has not ended")
+			}
 		}
 	})
 }
