@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/broker/discard"
+	"github.com/postrider/postrider/internal/sleep"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/feeds"
 )
@@ -66,7 +67,7 @@ func Idle(ctx context.Context, l *Lab) (_ IdleResult, err error) {
 		return err
 	}
 	l.Progress("letting the server settle")
-	if !pause(ctx, min(settled, l.Phase/2)) {
+	if !sleep.For(ctx, min(settled, l.Phase/2)) {
 		return IdleResult{}, ctx.Err()
 	}
 	if err := quiet("before all rounds, without relays"); err != nil {
@@ -186,7 +187,7 @@ func (r *idleRun) relayed(ctx context.Context, what string) (use idleUse, err er
 		relays = append(relays, c)
 	}
 	r.lab.Progress(what + ", letting the relays settle")
-	if !pause(ctx, min(settled, r.lab.Phase/2)) {
+	if !sleep.For(ctx, min(settled, r.lab.Phase/2)) {
 		return use, ctx.Err()
 	}
 	return r.phase(ctx, what+", with relays")
@@ -205,7 +206,7 @@ func (r *idleRun) phase(ctx context.Context, what string) (use idleUse, err erro
 	}
 	trips, start := r.trips.Load(), time.Now()
 	own, _ := ownTime()
-	if !pause(ctx, r.lab.Phase) {
+	if !sleep.For(ctx, r.lab.Phase) {
 		return use, ctx.Err()
 	}
 	ownAfter, _ := ownTime()

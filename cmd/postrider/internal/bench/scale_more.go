@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
+	"github.com/postrider/postrider/internal/sleep"
 )
 
 // acrossDatabases measures a cell with several databases on the same server.
@@ -94,7 +95,7 @@ func (s *scaleRun) drain(ctx context.Context, c *scale.Cell, what string) (err e
 		return err
 	}
 	for now := begin; now.published < total; {
-		if !pause(ctx, 50*time.Millisecond) {
+		if !sleep.For(ctx, 50*time.Millisecond) {
 			return ctx.Err()
 		}
 		if time.Since(before.at) > 10*progressTimeout {

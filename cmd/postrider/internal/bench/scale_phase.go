@@ -8,6 +8,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/cmd/postrider/internal/scale"
+	"github.com/postrider/postrider/internal/sleep"
 )
 
 // inLabs measures a cell in existing schemas: producers alone, then with relays.
@@ -115,7 +116,7 @@ func (s *scaleRun) phase(ctx context.Context, c *scale.Cell, p *producers, t *te
 	drawn := p.book.committed.Load()
 	switch {
 	case c.Series == scale.Idle:
-		pause(ctx, length)
+		sleep.For(ctx, length)
 		err = ctx.Err()
 	case c.Rate > 0:
 		err = p.steady(ctx, c.Rate, length)
@@ -168,7 +169,7 @@ func awaitDelivered(ctx context.Context, labs []*Lab) error {
 				return fmt.Errorf("bench: %d messages are not delivered", pending)
 			}
 			lab.progressf("%d messages to deliver", pending)
-			if !pause(ctx, 100*time.Millisecond) {
+			if !sleep.For(ctx, 100*time.Millisecond) {
 				return ctx.Err()
 			}
 		}

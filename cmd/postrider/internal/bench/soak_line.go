@@ -14,6 +14,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/sleep"
 )
 
 // line is the whole path of messages, from producers to effects.
@@ -106,7 +107,7 @@ func (n *line) consume(ctx context.Context, plan *SoakPlan, settings broker.Sett
 	// The inbox removes old entries once a minute by itself, which is not often enough for short
 	// runs.
 	n.work.Go(func() {
-		for pause(ctx, plan.inboxPeriod()/4) {
+		for sleep.For(ctx, plan.inboxPeriod()/4) {
 			_ = db.Inbox().Maintain(ctx) // the inbox does it too, and logs failures
 		}
 	})
@@ -138,7 +139,7 @@ func (n *line) calibrate(ctx context.Context, length time.Duration) (float64, er
 	defer n.notes.bound(0)
 	done := make(chan error, 1)
 	go func() { done <- n.producers.fullLoad(ctx, length) }()
-	if !pause(ctx, length/2) {
+	if !sleep.For(ctx, length/2) {
 		<-done
 		return 0, ctx.Err()
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/postrider/postrider/internal/sleep"
 )
 
 // yardstick measures the speed of the machine during the soak test: the duration of work that is
@@ -37,7 +39,7 @@ func newYardstick(ctx context.Context) (*yardstick, error) {
 	ctx, y.stop = context.WithCancel(ctx)
 	y.run.Go(func() {
 		data := noise(yardstickHash)
-		for pause(ctx, yardstickPause) {
+		for sleep.For(ctx, yardstickPause) {
 			start := time.Now()
 			sum := sha256.Sum256(data)
 			copy(data, sum[:])

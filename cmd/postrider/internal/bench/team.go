@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/postrider/postrider/internal/sleep"
 )
 
 // team is a group of relays in separate processes: "postrider relay", as users run it.
@@ -209,7 +211,7 @@ func (t *team) ready(ctx context.Context) error {
 		if int(held) == t.shards && int(fair) == len(t.members) {
 			return nil
 		}
-		if !pause(ctx, 50*time.Millisecond) {
+		if !sleep.For(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("bench: %d relays own %.0f of %d shards: %w", len(t.members), held, t.shards, ctx.Err())
 		}
 	}
@@ -238,16 +240,4 @@ func (t *team) stop() error {
 		errs = append(errs, os.RemoveAll(t.folder))
 	}
 	return errors.Join(errs...)
-}
-
-// pause waits, and returns false if ctx has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/admin"
+	"github.com/postrider/postrider/internal/sleep"
 )
 
 // ErrBlocked means that rows wait behind dead letters of their keys, for an operator to decide.
@@ -95,8 +96,8 @@ func (m *Move) pause(ctx context.Context, t *source, by admin.By) error {
 		if free++; s.Held > 0 {
 			free = 0
 		}
-		if err := wait(ctx, time.Second); err != nil {
-			return err
+		if !sleep.For(ctx, time.Second) {
+			return ctx.Err()
 		}
 	}
 	return nil
@@ -119,8 +120,8 @@ func (m *Move) patiently(ctx context.Context, statements []string) error {
 		if !errors.As(err, &pg) || pg.Code != "55P03" && pg.Code != "40P01" {
 			return err
 		}
-		if err := wait(ctx, pause); err != nil {
-			return err
+		if !sleep.For(ctx, pause) {
+			return ctx.Err()
 		}
 	}
 }
@@ -151,8 +152,8 @@ func (m *Move) Drain(ctx context.Context, by admin.By, progress func(Status)) er
 			return fmt.Errorf("%w: %d rows of %s", ErrBlocked, s.Blocked, t.Table)
 		}
 		// The more it costs to look, the less often.
-		if err := wait(ctx, max(50*time.Millisecond, 5*time.Since(begin))); err != nil {
-			return err
+		if !sleep.For(ctx, max(50*time.Millisecond, 5*time.Since(begin))) {
+			return ctx.Err()
 		}
 	}
 }
@@ -201,15 +202,4 @@ func (m *Move) Finish(ctx context.Context) error {
 		return fmt.Errorf("tolog: removing the trigger on %s: %w", t.Table, explain(err))
 	}
 	return nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

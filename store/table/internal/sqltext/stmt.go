@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/postrider/postrider/internal/sleep"
 )
 
 // Querier is a database, a connection or a transaction.
@@ -199,14 +201,8 @@ const Attempts = 8
 func Transact(ctx context.Context, db *sql.DB, f func(tx *sql.Tx) error) error {
 	var err error
 	for n := range Attempts {
-		if n > 0 {
-			pause := time.NewTimer(time.Duration(n*n) * time.Millisecond)
-			select {
-			case <-pause.C:
-			case <-ctx.Done():
-				pause.Stop()
-				return ctx.Err()
-			}
+		if n > 0 && !sleep.For(ctx, time.Duration(n*n)*time.Millisecond) {
+			return ctx.Err()
 		}
 		if err = Once(ctx, db, f); !isCollision(err) {
 			return err
