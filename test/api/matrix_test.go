@@ -2,6 +2,7 @@ package api
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -38,27 +39,33 @@ func TestMatrix(t *testing.T) {
 	if versions == nil || !strings.Contains(page, "| "+strings.ReplaceAll(versions[1], `", "`, ", ")+" | every change | job `versions`") {
 		t.Errorf("the job versions has %q, docs/compatibility.md others", versions)
 	}
+}
 
-	var sources strings.Builder
-	err := filepath.WalkDir(top, func(path string, d os.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == "node_modules" || path != top && strings.HasPrefix(d.Name(), ".") && d.Name() != ".."):
-			return filepath.SkipDir
-		case strings.HasSuffix(path, "_test.go"):
-			text, err := os.ReadFile(path)
-			sources.Write(text)
-			return err
+// TestNames checks that the tests that pages name exist.
+func TestNames(t *testing.T) {
+	name := `(?:Test|Fuzz|Example)\w+`
+	lines := func(pattern string, files ...string) []string {
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"grep", "-hP", pattern, "--"}, files...)...)
+		cmd.Dir = top
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("git grep %s: %v", pattern, err)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+		return strings.Split(string(out), "\n")
 	}
-	for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(page, -1) {
-		if !strings.Contains(sources.String(), "func "+name[1]+"(") {
-			t.Errorf("docs/compatibility.md names %s, which does not exist", name[1])
+	exists := make(map[string]bool)
+	declared := regexp.MustCompile("^func (" + name + ")")
+	for _, line := range lines("^func (Test|Fuzz|Example)", "*_test.go") {
+		if found := declared.FindStringSubmatch(line); found != nil {
+			exists[found[1]] = true
+		}
+	}
+	named := regexp.MustCompile("`(" + name + ")`")
+	for _, line := range lines("`(Test|Fuzz|Example)", "docs/*.md", "*.md") {
+		for _, found := range named.FindAllStringSubmatch(line, -1) {
+			if !exists[found[1]] {
+				t.Errorf("a page names %s, which does not exist: %s", found[1], line)
+			}
 		}
 	}
 }
