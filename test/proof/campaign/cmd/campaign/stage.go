@@ -251,7 +251,7 @@ func (s *stage) spawn(into *[]*world.Process, role world.Role, name, command str
 // warmUp waits until messages have reached every destination without delay: everything starts at
 // once on one machine, where requests may time out.
 func (s *stage) warmUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	for {
 		missing := []string{}
