@@ -428,8 +428,9 @@ func (s *seat) live(ctx context.Context) {
 	case <-p.dead: // its goroutines continue for a while, without any effect
 		end()
 	}
+	healed := w.healed() // before others learn of the end: it may be what the healing waits for
 	close(ended)
-	if err != nil && !p.isDead() && w.healed() {
+	if err != nil && !p.isDead() && healed {
 		w.model.mu.Lock()
 		w.model.complain("%s was stopped, and nothing went wrong: %v", p.name, err)
 		w.model.mu.Unlock()
