@@ -7,7 +7,7 @@ import { t } from "./texts.ts";
 
 export function examine(theme: "light" | "dark"): void {
   test(`axe, ${theme}`, async ({ page, context, watch }) => {
-    test.setTimeout(120_000);
+    test.setTimeout(300_000);
     const found: string[] = [];
     const look = async (name: string) => {
       // There are no frames, and the rows of a table are alike.

@@ -7,8 +7,8 @@ export default defineConfig({
   testDir: scene.folder ?? "tests",
   outputDir: process.env.CONSOLE_OUTPUT,
   workers: 2,
-  timeout: 60_000, // of a whole test; each wait has its own limit
-  expect: { timeout: 10_000 },
+  timeout: 180_000, // of a whole test, on a busy machine; each wait has its own limit
+  expect: { timeout: 20_000 },
   reporter: [["list"]],
   forbidOnly: true,
   use: {
