@@ -82,7 +82,7 @@ docs-serve: ## Serve the documentation site on loopback, with live reload
 	@dev/services install hugo
 	@hugo server --source docs/site --bind 127.0.0.1
 
-dist: ## Build the release into dist/: archives, deb, rpm, bills of materials, checksums
+dist: ## Build the release into dist/: archives, deb, rpm, Homebrew formula, bills of materials, checksums
 	@dev/dist
 
 chart: ## Render the Helm chart again, and check it; builds helm first, which takes minutes once
