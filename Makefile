@@ -82,7 +82,7 @@ docs-serve: ## Serve the documentation site on loopback, with live reload
 	@dev/services install hugo
 	@hugo server --source docs/site --bind 127.0.0.1
 
-dist: ## Build the release into dist/: archives, deb, rpm, bills of materials, checksums
+dist: ## Build the release into dist/: archives, deb, rpm, Homebrew formula, bills of materials, checksums
 	@dev/dist
 
 chart: ## Render the Helm chart again, and check it; builds helm first, which takes minutes once
@@ -106,8 +106,8 @@ mutants: ## Plant small mistakes in the PostgreSQL store, one at a time, and che
 	@set -e; env="$$(dev/services env)"; eval "$$env"; go run ./test/proof/planted/cmd/planted mutants $(MUTANTS)
 
 orm: ## Generate the code of ent and sqlc in examples/orm again; builds sqlc first, which takes minutes once
-	@cd examples/orm/ent && GOWORK=off go generate ./...
-	@GOWORK=off go -C dev/tools/sqlc build -o $(CURDIR)/bin/sqlc github.com/sqlc-dev/sqlc/cmd/sqlc
+	@cd examples/orm/ent && go generate ./...
+	@CGO_ENABLED=0 GOWORK=off go -C dev/tools/sqlc build -o $(CURDIR)/bin/sqlc github.com/sqlc-dev/sqlc/cmd/sqlc
 	@cd examples/orm/sqlc && $(CURDIR)/bin/sqlc generate
 
 # Settings of the campaign. One fault begins every 9 seconds.

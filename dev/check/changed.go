@@ -12,7 +12,7 @@ var reads = map[string][]string{
 	root + "/test/api":                   {""}, // the types of every package
 	root + "/test/site":                  {"docs/", "README.md", "CHANGELOG.md"},
 	root + "/test/start":                 {"docs/", "README.md"},
-	root + "/test/deploy":                {"deploy/", "dev/dist", "dev/tools/", ".devcontainer/"},
+	root + "/test/deploy":                {"deploy/", "dev/dist", "dev/tools/", ".devcontainer/", ".github/"},
 	root + "/test/alerts":                {"deploy/"},
 	root + "/test/release":               {"cmd/postrider/", "README.md", "CHANGELOG.md"},
 	root + "/test/console":               {"admin/console/"},

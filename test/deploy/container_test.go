@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -104,6 +105,74 @@ reconcilers: {held: {feed: default, consumer: billing, cron: "0 8 * * *", zone: 
 `)
 	if out, err := c.run("config", "validate"); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestImageOfAllPlatforms checks that the image's build gets the program of each platform, and
+// refuses what does not belong together.
+func TestImageOfAllPlatforms(t *testing.T) {
+	program(t)
+	dir := t.TempDir()
+	// It stands for the builder: it shows its arguments, and keeps the last one, the context.
+	builder := filepath.Join(dir, "builder")
+	if err := os.WriteFile(builder, []byte("#!/bin/sh\necho \"$@\"\nfor last; do :; done\ncp -r \"$last\" "+dir+"/context\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	certificates := filepath.Join(dir, "authorities.crt")
+	if err := os.WriteFile(certificates, []byte("authorities"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CONTAINER_BUILD", builder)
+	t.Setenv("CA_CERTIFICATES", certificates)
+	pack := func(version, arch string) string {
+		name := "postrider_" + version + "_linux_" + arch
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range []string{"postrider", "LICENSE"} {
+			if err := os.WriteFile(filepath.Join(dir, name, file), []byte(arch), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run(t, "tar", "-C", dir, "-czf", filepath.Join(dir, name+".tar.gz"), name)
+		return filepath.Join(dir, name+".tar.gz")
+	}
+	amd64, arm64, newer := pack("1.2.3", "amd64"), pack("1.2.3", "arm64"), pack("1.2.4", "arm64")
+	build := root + "/deploy/container/build"
+
+	said := run(t, build, amd64, arm64, "example.com/postrider:1.2.3")
+	for _, want := range []string{"--platform linux/amd64,linux/arm64 ", " --tag example.com/postrider:1.2.3 ", " VERSION=1.2.3 "} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in %s", want, said)
+		}
+	}
+	if strings.Contains(said, "TARGETARCH") {
+		t.Errorf("one platform for both: %s", said)
+	}
+	for file, want := range map[string]string{"amd64/postrider": "amd64", "arm64/postrider": "arm64", "ca-certificates.crt": "authorities"} {
+		if got := read(t, filepath.Join(dir, "context", file)); got != want {
+			t.Errorf("%s is %q", file, got)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^COPY (\S+) `).FindAllStringSubmatch(read(t, root+"/deploy/container/Containerfile"), -1) {
+		for _, arch := range []string{"amd64", "arm64"} {
+			read(t, filepath.Join(dir, "context", strings.ReplaceAll(m[1], "${TARGETARCH}", arch)))
+		}
+	}
+
+	if err := os.RemoveAll(filepath.Join(dir, "context")); err != nil {
+		t.Fatal(err)
+	}
+	said = run(t, build, filepath.Join(released, archive()))
+	for _, want := range []string{"--platform linux/" + runtime.GOARCH + " ", "--build-arg TARGETARCH=" + runtime.GOARCH + " ", " --tag postrider:latest "} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in %s", want, said)
+		}
+	}
+	for _, wrong := range [][]string{nil, {"example.com/postrider"}, {amd64, newer}, {amd64, amd64}, {"postrider_1.2.3_darwin_arm64.tar.gz"}} {
+		if out, err := exec.CommandContext(t.Context(), build, wrong...).CombinedOutput(); err == nil {
+			t.Errorf("%q: %s", wrong, out)
+		}
 	}
 }
 

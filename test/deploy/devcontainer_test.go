@@ -14,12 +14,21 @@ import (
 func TestDevcontainer(t *testing.T) {
 	t.Parallel()
 	var c struct {
-		Image             string
+		Name, Image       string
+		Features          map[string]struct{ Version string }
 		PostCreateCommand string
 		PostStartCommand  string
 	}
-	if err := json.Unmarshal([]byte(read(t, root+"/.devcontainer/devcontainer.json")), &c); err != nil {
+	d := json.NewDecoder(strings.NewReader(read(t, root+"/.devcontainer/devcontainer.json")))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
 		t.Fatal(err)
+	}
+	feature := regexp.MustCompile(`^[a-z.]+(/[a-z]+)+:\d+$`)
+	for name, f := range c.Features {
+		if !feature.MatchString(name) || f.Version == "" {
+			t.Errorf("the feature %q needs a version of its own and one of what it installs, not %q", name, f.Version)
+		}
 	}
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, root+"/go.work"))
 	if version == nil || !strings.HasSuffix(c.Image, ":"+version[1]) {
@@ -27,7 +36,7 @@ func TestDevcontainer(t *testing.T) {
 	}
 	for _, command := range []string{c.PostCreateCommand, c.PostStartCommand} {
 		words := strings.Fields(command)
-		if len(words) < 3 {
+		if len(words) < 3 || words[1] != "up" && words[1] != "start" {
 			t.Errorf("%q starts no server", command)
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/examples/orm/ent/ent"
 )
 
-//go:generate go tool ent generate --target ./ent ./ent/schema
+//go:generate go run entgo.io/ent/cmd/ent generate --target ./ent ./ent/schema
 
 //docs:begin open
 
