@@ -3,7 +3,7 @@
 //	modules check                        users can get every module, as it is required here
 //	modules check VERSION                what is checked out can be published as this version
 //	modules tidy [FOLDER …]              go mod tidy, with our modules as they are here
-//	modules prepare [--dry-run] VERSION  write a version into CHANGELOG.md, go.work, go.mod and go.sum
+//	modules prepare [--dry-run] VERSION  write a version into CHANGELOG.md, Chart.yaml, go.work, go.mod and go.sum
 //	modules tag [--yes] VERSION          tag every module
 //
 // It pushes nothing. CONTRIBUTING.md has the steps of a release.
@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -72,17 +71,19 @@ func (w workspace) prepare(out io.Writer, version string, dry bool) error {
 	if err := w.mayFollow(version); err != nil {
 		return err
 	}
-	name := filepath.Join(w.dir, "CHANGELOG.md")
-	old, err := os.ReadFile(name)
+	changes, err := w.read("CHANGELOG.md")
 	if err != nil {
 		return err
 	}
-	changes, err := released(string(old), version, time.Now().UTC().Format(time.DateOnly))
+	if changes, err = released(changes, version, time.Now().UTC().Format(time.DateOnly)); err != nil {
+		return err
+	}
+	described, err := w.read(chart)
 	if err != nil {
 		return err
 	}
 	if !dry {
-		if err := os.WriteFile(name, []byte(changes), 0o644); err != nil {
+		if err := errors.Join(w.write("CHANGELOG.md", changes), w.write(chart, charted(described, version))); err != nil {
 			return err
 		}
 		if err := w.require(version); err != nil {
@@ -97,14 +98,14 @@ func (w workspace) prepare(out io.Writer, version string, dry bool) error {
 			return err
 		}
 		for folder, text := range sums {
-			if err := os.WriteFile(filepath.Join(w.dir, folder, "go.sum"), []byte(text), 0o644); err != nil {
+			if err := w.write(folder+"/go.sum", text); err != nil {
 				return err
 			}
 		}
 		if err := w.prepared(version); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "CHANGELOG.md, go.work, go.mod and go.sum are written for %s. Look at them: git diff\n\n", version)
+		fmt.Fprintf(out, "CHANGELOG.md, the chart, go.work, go.mod and go.sum are written for %s. Look at them: git diff\n\n", version)
 	}
 	fmt.Fprintf(out, "To commit, and after the merge, on the commit of main:\n  git add --all && git commit -m 'Release %s'\n  dev/release tag %s\n\n", version, version)
 	fmt.Fprintf(out, "Any other change needs a new \"prepare\", because the hashes in go.sum are those of these files. The tags will be:\n")
@@ -181,11 +182,11 @@ func (w workspace) prepared(version string) error {
 	if err := w.check(version); err != nil {
 		return err
 	}
-	text, err := os.ReadFile(filepath.Join(w.dir, "CHANGELOG.md"))
+	changes, err := w.read("CHANGELOG.md")
 	if err != nil {
 		return err
 	}
-	if !hasSection(string(text), version) {
+	if !hasSection(changes, version) {
 		return fmt.Errorf("CHANGELOG.md has no section of %s: dev/release prepare %s", version, version)
 	}
 	sums, err := w.sums(version)
@@ -193,7 +194,7 @@ func (w workspace) prepared(version string) error {
 		return err
 	}
 	for folder, want := range sums {
-		if got, err := os.ReadFile(filepath.Join(w.dir, folder, "go.sum")); err != nil || string(got) != want {
+		if got, err := w.read(folder + "/go.sum"); err != nil || got != want {
 			return fmt.Errorf("%s/go.sum has other hashes of our modules than what is checked out: dev/release prepare %s", folder, version)
 		}
 	}

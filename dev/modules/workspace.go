@@ -166,6 +166,11 @@ func (w workspace) check(version string) error {
 			wrong("go.work replaces %s, so users get another one than the tests", path)
 		}
 	}
+	if text, err := w.read(chart); err != nil {
+		errs = append(errs, err)
+	} else if text != charted(text, version) {
+		wrong("%s must have the version %s, as all modules do, because it names the image", chart, version)
+	}
 	return errors.Join(errs...)
 }
 
@@ -193,6 +198,17 @@ func (w workspace) require(version string) error {
 	}
 	_, err := output(w.dir, nil, "go", append(work, "go.work")...)
 	return err
+}
+
+// read returns a file of the repository.
+func (w workspace) read(name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(w.dir, name))
+	return string(text), err
+}
+
+// write replaces a file of the repository.
+func (w workspace) write(name, text string) error {
+	return os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o644)
 }
 
 // local makes a folder of the repository a path that go.work takes for a folder.

@@ -23,6 +23,7 @@ var small = map[string]string{
 	"store/s.go":   "package store\n\nimport _ \"" + root + "\"\n",
 	"cmd/go.mod":   "module " + root + "/cmd\n\ngo 1.26.0\n\nrequire (\n\t" + root + " v0.1.0\n\t" + root + "/store v0.1.0\n)\n",
 	"cmd/go.sum":   "a.example/a v1.0.0 h1:a=\ngithub.com/zz/z v1.0.0 h1:z=\n",
+	chart:          "name: postrider\nversion: 0.1.0\nappVersion: 0.1.0\nkubeVersion: \">=1.27.0-0\"\n",
 	"cmd/main.go":  "package main\n\nimport _ \"" + root + "/store\"\n\nfunc main() {}\n",
 }
 
@@ -89,6 +90,7 @@ func TestCheck(t *testing.T) {
 		"go.work does not use it":                        edit("go.work", "\t./store\n", ""),
 		"go.work replaces a.example/a":                   edit("go.work", "replace (\n", "replace (\n\ta.example/a v1.0.0 => ../a\n"),
 		"the module must be " + root + "/cmd":            edit("cmd/go.mod", "module "+root+"/cmd", "module "+root+"/command"),
+		"Chart.yaml must have the version v0.1.0":        edit(chart, "appVersion: 0.1.0", "appVersion: 0.0.9"),
 		"requires itself":                                edit("store/go.mod", "v0.1.0", "v0.1.0\n\nrequire "+root+"/cmd v0.1.0"),
 	} {
 		err := run(repository(t, changed), nil, nil, []string{"check"})
@@ -182,6 +184,9 @@ func TestPrepareAndTag(t *testing.T) {
 	done("", "prepare", "v0.2.0")
 	if text := read("go.work") + read("store/go.mod") + read("store/go.sum") + read("cmd/go.mod") + read("cmd/go.sum"); strings.Contains(text, "v0.1.0") {
 		t.Errorf("v0.1.0 is still in\n%s", text)
+	}
+	if text, want := read(chart), strings.ReplaceAll(small[chart], "0.1.0", "0.2.0"); text != want {
+		t.Errorf("the chart is\n%s\nwant\n%s", text, want)
 	}
 	if text, want := read("go.work"), strings.ReplaceAll(small["go.work"], "v0.1.0", "v0.2.0"); text != want {
 		t.Errorf("go.work is\n%s\nwant\n%s", text, want)
