@@ -8,8 +8,8 @@ export default defineConfig({
   outputDir: process.env.ADMISSIONS_OUTPUT,
   workers: 2,
   fullyParallel: true,
-  timeout: 30_000,
-  expect: { timeout: 15_000 },
+  timeout: 180_000, // of a whole test, on a busy machine; each wait has its own limit
+  expect: { timeout: 20_000 },
   reporter: [["list"]],
   forbidOnly: true,
   use: {
