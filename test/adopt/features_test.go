@@ -41,7 +41,7 @@ func TestLater(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.start(s.queue.publisher(), relay.Config{})
-			until(t, "the other row is published", func() bool { return s.count(d.published) == 1 })
+			until(t, "the other row is published", func() bool { return s.count(d.published) >= 1 })
 			if time.Now().Before(due) {
 				if came := s.queue.take(); len(came) != 1 || came[0].Of != "now" {
 					t.Errorf("before its time, %v has arrived", came)
