@@ -51,9 +51,7 @@ func TestSameMessage(t *testing.T) {
 				t.Errorf("the copy has the time %v and the ID %v", two.OccurredAt, two.ID)
 			}
 			if d.published != "" {
-				if n := s.count(d.published); n != 2 {
-					t.Errorf("%d rows say that they are published, want both", n)
-				}
+				until(t, "both rows say that they are published", func() bool { return s.count(d.published) == 2 })
 				for id := range s.rowIDs() {
 					if want := m.id(t, id); want != one.ID && want != two.ID {
 						t.Errorf("row %s has no message with the ID %v", id, want)
