@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"time"
 
 	"github.com/postrider/postrider"
 )
@@ -43,4 +44,9 @@ func (p *observedPublisher) NameOf(m *postrider.Message) string {
 		return n.NameOf(m)
 	}
 	return ""
+}
+
+// Recall asks the observed publisher. It is not reported: it sends nothing.
+func (p *observedPublisher) Recall(ctx context.Context, names []string, since time.Time, found func(id string)) []error {
+	return Recall(ctx, p.Publisher, names, since, found)
 }

@@ -80,6 +80,8 @@ type Abilities struct {
 	SignedIDs bool
 	// Dedup means that a message published twice arrives once.
 	Dedup bool
+	// Recalls means that publishers are able to recall; see [broker.Recaller].
+	Recalls bool
 	// Unordered means that consumers receive messages in no order, even if the publisher keeps
 	// order.
 	Unordered bool
@@ -134,6 +136,12 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"UnknownOutcome", testUnknownOutcome, false},
 		{"StopInMidBatch", testStopInMidBatch, false},
 		{"ConfirmedIsDurable", testConfirmedIsDurable, true},
+
+		{"Recall", testRecall, false},
+		{"RecallOfOld", testRecallOfOld, false},
+		{"RecallAfterLostAnswers", testRecallAfterLostAnswers, false},
+		{"FencedSender", testFencedSender, false},
+		{"LowerTerm", testLowerTerm, false},
 
 		{"AcknowledgedAfterHandler", testAcknowledgedAfterHandler, false},
 		{"FailingHandlerHoldsItsKey", testFailingHandlerHoldsItsKey, false},

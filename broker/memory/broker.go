@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
@@ -22,6 +23,7 @@ var (
 	_ postrider.Publisher = (*Broker)(nil)
 	_ broker.OrderKeeper  = (*Broker)(nil)
 	_ broker.Namer        = (*Broker)(nil)
+	_ broker.Recaller     = (*Broker)(nil)
 )
 
 // Broker is a [postrider.Publisher] that keeps messages in the order in which it accepted them. It
@@ -29,7 +31,9 @@ var (
 type Broker struct {
 	mu       sync.Mutex
 	messages []postrider.Message
-	arrived  chan struct{} // closed and replaced when messages are added
+	times    []time.Time         // when each message arrived
+	terms    map[[2]string]int64 // highest term of each recall, by sender and name
+	arrived  chan struct{}       // closed and replaced when messages are added
 	fail     func(postrider.Message) error
 	groups   map[[2]string]*group // by topic and name
 }
@@ -57,8 +61,9 @@ func (b *Broker) Publish(ctx context.Context, msgs []postrider.Message) []error 
 			errs[i] = fail(clone(m)) // called without the lock, so that it may use the broker
 		}
 		if errs[i] == nil {
-			b.keep(m)
-		} else if key != "" {
+			errs[i] = b.keep(ctx, m)
+		}
+		if errs[i] != nil && key != "" {
 			failed[key] = true
 		}
 	}
@@ -68,12 +73,42 @@ func (b *Broker) Publish(ctx context.Context, msgs []postrider.Message) []error 
 	return nil
 }
 
-func (b *Broker) keep(m postrider.Message) {
+func (b *Broker) keep(ctx context.Context, m postrider.Message) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.messages = append(b.messages, clone(m))
+	if from, ok := broker.SenderOf(ctx); ok && from.Term < b.terms[[2]string{from.Name, b.NameOf(&m)}] {
+		return postrider.Unavailable(broker.ErrFenced)
+	}
+	b.messages, b.times = append(b.messages, clone(m)), append(b.times, time.Now())
 	close(b.arrived)
 	b.arrived = make(chan struct{})
+	return nil
+}
+
+// Recall implements [broker.Recaller].
+func (b *Broker) Recall(ctx context.Context, names []string, since time.Time, found func(id string)) []error {
+	from, ok := broker.SenderOf(ctx)
+	if !ok {
+		return slices.Repeat([]error{broker.ErrCannotRecall}, len(names))
+	}
+	return broker.EachName(names, 1, found, func(name string, found func(id string)) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.terms == nil {
+			b.terms = make(map[[2]string]int64)
+		}
+		sender := [2]string{from.Name, name}
+		if from.Term < b.terms[sender] {
+			return postrider.Unavailable(broker.ErrFenced)
+		}
+		b.terms[sender] = from.Term
+		for i := range b.messages {
+			if b.NameOf(&b.messages[i]) == name && !b.times[i].Before(since) {
+				found(b.messages[i].BrokerID())
+			}
+		}
+		return nil
+	})
 }
 
 // KeepsOrder returns true: after a failed message, later messages of its key are not tried.

@@ -30,7 +30,7 @@ func TestSuite(t *testing.T) {
 				full.Store("full", true)
 				return "full", func() { full.Delete("full") }
 			},
-			Abilities: brokertest.Abilities{NamesByType: true},
+			Abilities: brokertest.Abilities{NamesByType: true, Recalls: true},
 		}
 	})
 }

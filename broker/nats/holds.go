@@ -58,21 +58,26 @@ func (l *link) stored(ctx context.Context, subject string, since time.Time) (*st
 	if info.State.Msgs == 0 {
 		return found, nil
 	}
+	return found, readIDs(ctx, stream, subject, since, func(id string) {
+		var packet codec.Packet
+		packet.SetUniqueID(id) // a replay counts as the message
+		found.Add(packet.ID)
+	})
+}
+
+// readIDs reports the IDs of the messages that a stream has stored under a subject since a time, up
+// to now.
+func readIDs(ctx context.Context, stream jetstream.Stream, subject string, since time.Time, found func(id string)) error {
 	reader, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{subject}, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since, HeadersOnly: true,
 		InactiveThreshold: time.Minute,
 	})
 	if err != nil {
-		return found, err
+		return err
 	}
 	if state := reader.CachedInfo(); state != nil && state.NumPending == 0 {
-		return found, nil
+		return nil
 	}
-	return found, readIDs(ctx, reader, found)
-}
-
-// readIDs adds the IDs of everything that is stored at the moment.
-func readIDs(ctx context.Context, reader jetstream.Consumer, found *stock.Stock) error {
 	messages, err := reader.Messages(jetstream.PullMaxMessages(1000))
 	if err != nil {
 		return err
@@ -88,9 +93,7 @@ func readIDs(ctx context.Context, reader jetstream.Consumer, found *stock.Stock)
 		if err != nil {
 			return err
 		}
-		var packet codec.Packet
-		packet.SetUniqueID(m.Headers().Get(client.MsgIdHdr)) // a replay counts as the message
-		found.Add(packet.ID)
+		found(m.Headers().Get(client.MsgIdHdr))
 		meta, err := m.Metadata()
 		if err != nil {
 			return err

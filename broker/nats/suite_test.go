@@ -78,6 +78,7 @@ func runSuite(t *testing.T, atomically bool) {
 				NoName:         "a..b",
 				OneLineHeaders: true,
 				Dedup:          true,
+				Recalls:        true,
 			},
 		}
 		if !atomically { // atomic publishers have one stream, or are not affected

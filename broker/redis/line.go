@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type line struct {
 	age      int64         // value of breaks when conn was opened
 	conn     net.Conn      // nil if not connected
 	in       *bufio.Reader
+	watched  map[string]int64 // fences that the server watches for this connection, and their terms
 }
 
 // refusal is an error answer of the server.
@@ -37,10 +39,8 @@ func (r refusal) Error() string { return string(r) }
 // RedisError marks it as an error of the client's type.
 func (r refusal) RedisError() {}
 
-// exchange writes commands and calls read to read the answers, within the time limits of ctx and
-// the options. After an error the connection is closed; an error marked as unavailable means that
-// nothing was sent.
-func (l *line) exchange(ctx context.Context, commands []byte, read func() error) error {
+// open connects unless there is a connection that can be trusted.
+func (l *line) open(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return postrider.Unavailable(err)
 	}
@@ -51,7 +51,7 @@ func (l *line) exchange(ctx context.Context, commands []byte, read func() error)
 			return postrider.Unavailable(fmt.Errorf("redis: connecting: %w", err))
 		}
 	}
-	return l.run(ctx, commands, read)
+	return nil
 }
 
 // fail closes this connection, and the others to the server at their next use.
@@ -126,6 +126,8 @@ func (l *line) credentials(ctx context.Context) (user, password string, err erro
 	}
 }
 
+// run writes commands and calls read to read the answers, within the time limits of ctx and the
+// options. After an error the connection is closed.
 func (l *line) run(ctx context.Context, commands []byte, read func() error) error {
 	conn := l.conn
 	_ = conn.SetDeadline(time.Now().Add(l.options.ReadTimeout))
@@ -142,27 +144,46 @@ func (l *line) run(ctx context.Context, commands []byte, read func() error) erro
 
 // reply reads an answer: a number, the length of an array, or a text, which it skips.
 func (l *line) reply() (n int, err error) {
+	kind, n, err := l.head()
+	if err == nil && kind == '$' {
+		_, err = l.in.Discard(n + len("\r\n"))
+	}
+	return n, err
+}
+
+// text reads an answer that is a short text; empty if there is none.
+func (l *line) text() (string, error) {
+	kind, n, err := l.head()
+	if err != nil || n < 0 {
+		return "", err
+	}
+	text := make([]byte, min(n, 100)+len("\r\n"))
+	if _, err = io.ReadFull(l.in, text); err == nil && (kind != '$' || n > 100) {
+		err = fmt.Errorf("redis: expected a short text, got %q", text)
+	}
+	return string(text[:len(text)-len("\r\n")]), err
+}
+
+// head reads the first line of an answer: its kind, and its number if it has one.
+func (l *line) head() (kind byte, n int, err error) {
 	text, err := l.in.ReadSlice('\n')
 	if err != nil {
-		return 0, fmt.Errorf("redis: waiting for an answer: %w", err)
+		return 0, 0, fmt.Errorf("redis: waiting for an answer: %w", err)
 	}
 	kind, rest := text[0], text[1:max(1, len(text)-2)]
 	switch kind {
 	case '-':
-		return 0, refusal(rest)
+		return 0, 0, refusal(rest)
 	case ':', '*', '$':
 		n, err = strconv.Atoi(string(rest))
-		if err == nil && kind == '$' {
-			_, err = l.in.Discard(n + len("\r\n"))
-		}
 	}
-	return n, err
+	return kind, n, err
 }
 
 func (l *line) close() {
 	if l.conn != nil {
 		_ = l.conn.Close()
-		l.conn = nil
+		l.conn, l.watched = nil, nil
 	}
 }
 

@@ -16,6 +16,7 @@ var (
 	_ broker.OrderKeeper  = (*Publisher)(nil)
 	_ broker.Inspector    = (*Publisher)(nil)
 	_ broker.Namer        = (*Publisher)(nil)
+	_ broker.Recaller     = (*Publisher)(nil)
 )
 
 // Publisher adds messages to streams.

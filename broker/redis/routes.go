@@ -24,16 +24,12 @@ func newRoutes(options *redis.UniversalOptions) *routes {
 	return r
 }
 
-// to returns the connection options of the server for a stream.
-func (r *routes) to(ctx context.Context, stream string) (*redis.Options, error) {
+// primary returns a client of the server for a stream.
+func (r *routes) primary(ctx context.Context, stream string) (*redis.Client, error) {
 	if r.cluster == nil {
-		return r.client.(*redis.Client).Options(), nil
+		return r.client.(*redis.Client), nil
 	}
-	node, err := r.cluster.MasterForKey(ctx, stream)
-	if err != nil {
-		return nil, err
-	}
-	return node.Options(), nil
+	return r.cluster.MasterForKey(ctx, stream)
 }
 
 // line returns a new connection to a server.

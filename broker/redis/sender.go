@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/codec"
 	"github.com/postrider/postrider/broker/redis/internal/server"
 )
@@ -36,17 +37,25 @@ type sender struct {
 	lines  map[string]*line // by server address
 	packet codec.Packet
 
+	from   broker.Sender // of the call; no name if nothing is fenced
+	ending string        // of the keys of its fences
+
 	wave     []int  // indexes of the messages
 	stream   string // of the first message
 	line     *line  // to the stream's server
 	out      []byte
 	outcomes []error           // of the wave's messages
+	fences   []string          // of the wave's streams
+	guarded  string            // the stream whose fence was added last
 	streams  map[string]string // by key in the wave; empty if the key must wait
 	failed   map[string]bool   // keys of which nothing more may be sent
 }
 
 func (s *sender) publish(ctx context.Context, msgs []postrider.Message) []error {
 	s.streams, s.failed = make(map[string]string), make(map[string]bool)
+	if s.from, _ = broker.SenderOf(ctx); s.from.Name != "" {
+		s.ending = fencesOf(s.from.Name)
+	}
 	errs := slices.Repeat([]error{errWaiting}, len(msgs))
 	for s.fill(msgs, errs) {
 		s.settle(msgs, errs, s.exchange(ctx))
@@ -63,7 +72,8 @@ func (s *sender) publish(ctx context.Context, msgs []postrider.Message) []error 
 
 // fill builds a wave from messages that are not sent yet, and reports whether it contains any.
 func (s *sender) fill(msgs []postrider.Message, errs []error) bool {
-	s.wave, s.out = s.wave[:0], appendCommand(s.out[:0], "MULTI")
+	s.wave, s.fences, s.guarded = s.wave[:0], s.fences[:0], ""
+	s.out = appendCommand(s.out[:0], "MULTI")
 	clear(s.streams)
 	for i := range msgs {
 		if len(s.wave) == maxWave || len(s.out) >= maxBytes {
@@ -85,6 +95,7 @@ func (s *sender) fill(msgs []postrider.Message, errs []error) bool {
 			s.packet.ContentType = ""
 		}
 		s.wave, s.out = append(s.wave, i), appendEntry(s.out, &s.packet)
+		s.guard(s.packet.Name)
 	}
 	s.out = appendCommand(s.out, "EXEC")
 	return len(s.wave) > 0
@@ -110,13 +121,25 @@ func (s *sender) fits(m *postrider.Message, key string) bool {
 	return fits
 }
 
+// guard makes the wave depend on the fence of a stream.
+func (s *sender) guard(stream string) {
+	if s.from.Name == "" || len(s.fences) > 0 && stream == s.guarded {
+		return
+	}
+	s.guarded = stream
+	if fence := fenceKey(stream, s.ending, s.cfg.Cluster); !slices.Contains(s.fences, fence) {
+		s.fences = append(s.fences, fence)
+	}
+}
+
 // exchange sends the wave to the server of its streams and reads the answers.
 func (s *sender) exchange(ctx context.Context) error {
-	server, err := s.routes.to(ctx, s.stream)
+	node, err := s.routes.primary(ctx, s.stream)
 	if err != nil {
 		s.routes.changed(ctx)
 		return postrider.Unavailable(fmt.Errorf("redis: asking the cluster: %w", err))
 	}
+	server := node.Options()
 	s.line = s.lines[server.Addr]
 	if s.line == nil {
 		s.line = s.routes.line(server)
@@ -126,12 +149,33 @@ func (s *sender) exchange(ctx context.Context) error {
 		}
 		s.lines[server.Addr] = s.line
 	}
-	err = s.line.exchange(ctx, append(s.out, s.line.wait...), s.read)
+	s.outcomes = append(s.outcomes[:0], make([]error, len(s.wave))...)
+	err = s.send(ctx)
 	if err != nil || slices.ContainsFunc(s.outcomes, isElsewhere) {
 		s.line.fail()
 		s.routes.changed(ctx)
 	}
 	return err
+}
+
+// send sends the wave unless it is fenced off. With its answers it reads the terms of the fences
+// for the next wave, which saves that one a round trip.
+func (s *sender) send(ctx context.Context) error {
+	if err := s.line.open(ctx); err != nil {
+		return err
+	}
+	if err := s.line.watch(ctx, s.fences); err != nil {
+		return err
+	}
+	for _, fence := range s.fences {
+		if s.line.watched[fence] > s.from.Term {
+			fill(s.outcomes, errFenced)
+			return nil
+		}
+	}
+	s.out = append(s.out, s.line.wait...)
+	s.out = appendWatch(s.out, s.fences)
+	return s.line.run(ctx, s.out, s.read)
 }
 
 // isElsewhere reports whether an answer redirects to another server.
@@ -141,7 +185,6 @@ func isElsewhere(err error) bool {
 
 // read reads the answers to a wave. An error means that its outcome is unknown.
 func (s *sender) read() error {
-	s.outcomes = append(s.outcomes[:0], make([]error, len(s.wave))...)
 	_, err := s.line.reply()
 	if err == nil {
 		err = s.readOutcomes() // whether they were queued
@@ -149,20 +192,33 @@ func (s *sender) read() error {
 	if err != nil {
 		return err
 	}
-	_, aborted := s.line.reply()
-	if aborted == nil {
-		err = s.readOutcomes()
-	} else {
+	n, aborted := s.line.reply()
+	s.line.watched = nil
+	nothing := aborted != nil || n < 0 // is stored
+	switch {
+	case aborted != nil:
 		err = s.abort(aborted)
+	case nothing:
+		fill(s.outcomes, errWaiting) // a fence has changed
+	default:
+		err = s.readOutcomes()
 	}
-	if err != nil || s.line.wait == nil {
-		return err
+	if err == nil && s.line.wait != nil {
+		err = s.line.enough()
+		if nothing && errors.Is(err, errReplicas) {
+			err = nil // nothing to replicate
+		}
 	}
-	err = s.line.enough()
-	if aborted != nil && errors.Is(err, errReplicas) {
-		return nil // nothing was stored, so nothing to replicate
+	if err == nil && len(s.fences) > 0 && s.line.readWatched(s.fences) != nil {
+		s.line.close() // the outcomes are known
 	}
 	return err
+}
+
+func fill(outcomes []error, with error) {
+	for n := range outcomes {
+		outcomes[n] = with
+	}
 }
 
 func (s *sender) readOutcomes() error {

@@ -34,7 +34,7 @@ func TestSuite(t *testing.T) {
 			}
 		},
 	}
-	s.run(t, brokertest.Abilities{})
+	s.run(t, brokertest.Abilities{Recalls: true})
 }
 
 func TestSuiteOfCluster(t *testing.T) {
@@ -46,7 +46,7 @@ func TestSuiteOfCluster(t *testing.T) {
 	})
 	t.Cleanup(func() { _ = admin.Close() })
 	s.admin = admin
-	s.run(t, brokertest.Abilities{OutageOfNames: true, SlowRestart: true})
+	s.run(t, brokertest.Abilities{OutageOfNames: true, SlowRestart: true, Recalls: true})
 }
 
 func TestSuiteOfSentinel(t *testing.T) {
@@ -58,7 +58,7 @@ func TestSuiteOfSentinel(t *testing.T) {
 		SentinelAddrs: hosts(s.config.URL), SentinelPassword: "watch", Password: "secret", MasterName: "shop",
 	})
 	t.Cleanup(func() { _ = s.admin.Close() })
-	s.run(t, brokertest.Abilities{SlowRestart: true})
+	s.run(t, brokertest.Abilities{SlowRestart: true, Recalls: true})
 }
 
 func clusterConfig(t *testing.T) redis.Config {
@@ -103,7 +103,7 @@ func (s site) run(t *testing.T, abilities brokertest.Abilities) {
 	c := s.admin
 	// A user without write access to some keys.
 	user, password := "user"+rand.Text(), rand.Text()
-	s.do(t, "acl", "setuser", user, "on", ">"+password, "~test*", "+@all")
+	s.do(t, "acl", "setuser", user, "on", ">"+password, "~test*", "~{test*", "+@all")
 	t.Cleanup(func() { s.do(t, "acl", "deluser", user) })
 	consumer := func(t *testing.T, cfg redis.Config, name, group string) postrider.Consumer {
 		cfg.URL, cfg.TLS, cfg.Cluster = s.config.URL, s.config.TLS, s.config.Cluster
@@ -161,7 +161,7 @@ func (s site) run(t *testing.T, abilities brokertest.Abilities) {
 			},
 			Restart: func(t *testing.T) {
 				need.Restart(t, s.service)
-				s.do(t, "acl", "setuser", user, "on", ">"+password, "~test*", "+@all")
+				s.do(t, "acl", "setuser", user, "on", ">"+password, "~test*", "~{test*", "+@all")
 			},
 		}
 	})

@@ -16,6 +16,7 @@ var (
 	_ broker.OrderKeeper  = (*Router)(nil)
 	_ broker.Inspector    = (*Router)(nil)
 	_ broker.Namer        = (*Router)(nil)
+	_ broker.Recaller     = (*Router)(nil)
 )
 
 // Config tunes a [Router]. The zero value works.

@@ -1,5 +1,6 @@
 // Package flaky simulates a bad network between a client and a server: a TCP proxy that can cut
-// connections, refuse new ones, swallow the server's answers, and add delay.
+// connections, refuse new ones, hold the client's requests, swallow the server's answers, and add
+// delay.
 package flaky
 
 import (
@@ -23,8 +24,9 @@ type Proxy struct {
 
 	mu    sync.Mutex
 	conns map[*net.TCPConn]bool // both ends of all connections, and whether data for them was swallowed
+	held  chan struct{}         // closed when requests may go on; nil if they are not held
 	run   sync.WaitGroup
-	done  bool
+	over  chan struct{} // closed at the end
 }
 
 // Listen returns a proxy for the server at target, a host and port. It is closed at the end of the
@@ -42,7 +44,7 @@ func ListenOn(t testing.TB, address, target string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: l, target: target, conns: make(map[*net.TCPConn]bool)}
+	p := &Proxy{listener: l, target: target, conns: make(map[*net.TCPConn]bool), over: make(chan struct{})}
 	p.run.Go(p.accept)
 	t.Cleanup(p.close)
 	return p
@@ -83,6 +85,23 @@ func (p *Proxy) reset(all bool) {
 // SwallowAnswers discards all data from the server until [Proxy.Restore].
 func (p *Proxy) SwallowAnswers() { p.deaf.Store(true) }
 
+// HoldRequests keeps all data from clients, as a network would that is slow, and returns a function
+// that forwards it, even from clients that have disconnected since.
+func (p *Proxy) HoldRequests() (release func()) {
+	held := make(chan struct{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = held
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.held == held {
+			p.held = nil
+		}
+		close(held)
+	})
+}
+
 // Delay delays each chunk of data from the server by d.
 func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 
@@ -116,13 +135,32 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	defer p.untrack(client, server)
 	var up sync.WaitGroup
 	up.Go(func() {
-		_, _ = io.Copy(server, client)
+		_, _ = io.Copy(requests{server, p}, client)
 		_ = server.CloseWrite()
 	})
 	p.answers(client, server)
 	_ = client.Close()
 	_ = server.Close()
 	up.Wait()
+}
+
+// requests writes to a server what its client has sent, unless requests are held.
+type requests struct {
+	server *net.TCPConn
+	p      *Proxy
+}
+
+func (r requests) Write(b []byte) (int, error) {
+	r.p.mu.Lock()
+	held := r.p.held
+	r.p.mu.Unlock()
+	if held != nil {
+		select {
+		case <-held:
+		case <-r.p.over:
+		}
+	}
+	return r.server.Write(b)
 }
 
 func (p *Proxy) answers(client, server *net.TCPConn) {
@@ -158,13 +196,22 @@ func (p *Proxy) track(conns ...*net.TCPConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range conns {
-		if p.done || p.down.Load() {
+		if p.isOver() || p.down.Load() {
 			_ = c.Close()
 		} else {
 			p.conns[c] = false
 		}
 	}
-	return !p.done && !p.down.Load()
+	return !p.isOver() && !p.down.Load()
+}
+
+func (p *Proxy) isOver() bool {
+	select {
+	case <-p.over:
+		return true
+	default:
+		return false
+	}
 }
 
 func (p *Proxy) untrack(conns ...*net.TCPConn) {
@@ -178,7 +225,7 @@ func (p *Proxy) untrack(conns ...*net.TCPConn) {
 func (p *Proxy) close() {
 	_ = p.listener.Close()
 	p.mu.Lock()
-	p.done = true
+	close(p.over)
 	p.mu.Unlock()
 	p.Reset()
 	p.run.Wait()

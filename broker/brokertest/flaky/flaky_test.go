@@ -115,3 +115,16 @@ func TestDelay(t *testing.T) {
 		t.Errorf("answered after %v, %v", time.Since(begin), err)
 	}
 }
+
+func TestHoldRequests(t *testing.T) {
+	p := flaky.Listen(t, echo(t))
+	c := dial(t, p)
+	release := p.HoldRequests()
+	if answer, err := c.say("held", 50*time.Millisecond); err == nil {
+		t.Errorf("got %q", answer)
+	}
+	release()
+	if answer, err := c.say("more", time.Minute); err != nil || answer != "held\n" {
+		t.Errorf("got %q, %v", answer, err)
+	}
+}

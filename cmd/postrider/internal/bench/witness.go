@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
@@ -42,6 +43,11 @@ func (w witness) NameOf(m *postrider.Message) string {
 		return n.NameOf(m)
 	}
 	return ""
+}
+
+// Recall implements [broker.Recaller].
+func (w witness) Recall(ctx context.Context, names []string, since time.Time, found func(id string)) []error {
+	return broker.Recall(ctx, w.Publisher, names, since, found)
 }
 
 // discarding returns a publisher that records everything as confirmed and sends it nowhere.

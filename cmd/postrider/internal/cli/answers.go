@@ -86,6 +86,11 @@ func (l listened) NameOf(m *postrider.Message) string {
 	return ""
 }
 
+// Recall implements [broker.Recaller].
+func (l listened) Recall(ctx context.Context, names []string, since time.Time, found func(id string)) []error {
+	return broker.Recall(ctx, l.pub, names, since, found)
+}
+
 // Close implements [postrider.Publisher].
 func (l listened) Close() error { return l.pub.Close() }
 

@@ -1,0 +1,80 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
+)
+
+const (
+	// recallWindow is the shortest window in which a stream must recognise repetitions: longer than
+	// anything that a former owner has under way.
+	recallWindow = 30 * time.Second
+
+	recallsAtOnce = 8
+	skew          = time.Minute // assumed maximum difference between our clock and the server's
+)
+
+// Recall implements [broker.Recaller]. The fence is the stream's own: within its duplicate window it
+// drops what a former owner still has under way, as a repetition of what is sent again.
+func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time, found func(id string)) []error {
+	return broker.EachName(names, recallsAtOnce, found, func(subject string, found func(id string)) error {
+		s, err := p.sessions.Get(ctx)
+		if err != nil {
+			return postrider.Unavailable(err)
+		}
+		if err = s.recall(ctx, subject, since.Add(-skew), found); err != nil {
+			return fmt.Errorf("nats: subject %s: %w", subject, err)
+		}
+		return nil
+	})
+}
+
+func (l *link) recall(ctx context.Context, subject string, since time.Time, found func(id string)) error {
+	name, err := l.js.StreamNameBySubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil // a stream that is created later has no messages yet
+	}
+	if err != nil {
+		return err
+	}
+	stream, err := l.js.Stream(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := canRecall(&stream.CachedInfo().Config); err != nil {
+		return err
+	}
+	if err := readIDs(ctx, stream, subject, since, found); err != nil {
+		return err
+	}
+	// Ask afterwards: what is dropped while the messages are read counts.
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return err
+	}
+	state := &info.State
+	if state.FirstSeq > 1 && state.LastTime.After(since) && (state.Msgs == 0 || state.FirstTime.After(since)) {
+		return broker.CannotRecall("stream %s has dropped messages that are younger than %v", name, time.Since(since).Round(time.Second))
+	}
+	return nil
+}
+
+// canRecall returns an error for a stream that may have removed messages anywhere, or forgets their
+// IDs too early.
+func canRecall(c *jetstream.StreamConfig) error {
+	switch {
+	case c.Retention != jetstream.LimitsPolicy || c.MaxMsgsPerSubject > 0:
+		return broker.CannotRecall("stream %s removes messages that were read or replaced", c.Name)
+	case c.Duplicates < recallWindow:
+		return broker.CannotRecall("stream %s recognises repetitions for %v only, want at least %v: nats stream edit %s --dupe-window 2m",
+			c.Name, c.Duplicates, recallWindow, c.Name)
+	}
+	return nil
+}

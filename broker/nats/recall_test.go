@@ -1,0 +1,52 @@
+package nats_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/nats"
+	"github.com/postrider/postrider/internal/need"
+)
+
+// TestCannotRecall checks that a stream that may have removed messages, or that recognises
+// repetitions for too short a time, is not taken for one that reports everything.
+func TestCannotRecall(t *testing.T) {
+	t.Parallel()
+	server := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	p := publisher(t, nats.Config{URL: server})
+	t.Cleanup(func() { _ = p.Close() })
+	recall := func(subject string, since time.Time) error {
+		ctx := broker.WithSender(t.Context(), broker.Sender{Name: "shop", Term: 1})
+		return errors.Join(p.Recall(ctx, []string{subject}, since, func(string) {})...)
+	}
+	for reason, change := range map[string]func(*jetstream.StreamConfig){
+		"":                 func(*jetstream.StreamConfig) {},
+		"--dupe-window":    func(c *jetstream.StreamConfig) { c.Duplicates = 10 * time.Second },
+		"read or replaced": func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy },
+		"or replaced":      func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 },
+		"has dropped":      func(c *jetstream.StreamConfig) { c.MaxMsgs = 2 },
+	} {
+		subject := addStream(t, server, change)
+		for n := range 3 {
+			if errs := p.Publish(t.Context(), []postrider.Message{event(subject, "k", n)}); errs != nil {
+				t.Fatal(errors.Join(errs...))
+			}
+		}
+		err := recall(subject, time.Now())
+		if reason == "" && err != nil || reason != "" && (!errors.Is(err, broker.ErrCannotRecall) || !strings.Contains(err.Error(), reason)) {
+			t.Errorf("want %q, got %v", reason, err)
+		}
+		if err := recall(subject, time.Now().Add(time.Hour)); reason == "has dropped" && err != nil {
+			t.Errorf("messages were dropped an hour before: %v", err)
+		}
+	}
+	if err := recall("no.stream.has.it", time.Now()); err != nil {
+		t.Errorf("without a stream: %v", err)
+	}
+}
