@@ -9,8 +9,8 @@ import (
 
 // A program that embeds a relay in place of another outbox and keeps its environment variables.
 func ExampleReadEnvironment() {
-	os.Setenv("INTEV_BATCH_SIZE", "50")
-	os.Setenv("INTEV_BACKOFF_SERIES", "[1000,5000]")
+	_ = os.Setenv("INTEV_BATCH_SIZE", "50")
+	_ = os.Setenv("INTEV_BACKOFF_SERIES", "[1000,5000]")
 	env, err := relay.ReadEnvironment()
 	if err != nil {
 		fmt.Println(err)

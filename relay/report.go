@@ -25,7 +25,7 @@ func (t *epoch) report(ctx context.Context) {
 			continue
 		}
 		call, cancel := context.WithTimeout(t.ctx, callTimeout)
-		err := reporter.Report(call, all)
+		err := reporter.Report(call, all) //nolint:contextcheck // a call is completed when ctx ends
 		cancel()
 		if err == nil {
 			trouble.ok()

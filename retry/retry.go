@@ -28,7 +28,7 @@ type Policy struct {
 	MaxAge time.Duration
 }
 
-// Forever, as a number of attempts, sets no limit.
+// Forever is a number of attempts without a limit.
 const Forever = -1
 
 // maxPauses is the maximum length of Policy.Pauses.

@@ -20,7 +20,7 @@ const dropTimeout = 10 * time.Second
 func (in *Intake) Leased(store lease.Store, cfg lease.Config, receive func(ctx context.Context, p *Part, t *lease.Term)) {
 	lease.Run(in.ctx, store, cfg, func(ctx context.Context, t *lease.Term) {
 		p := in.PartWhile(t.Valid)
-		defer context.AfterFunc(t.Lost(), func() {
+		defer context.AfterFunc(t.Lost(), func() { //nolint:contextcheck // a term outlives the context
 			if !p.Drop(dropTimeout) {
 				in.cfg.Logger.Error("consumer: a handler is still running although the lease is lost; another process may handle the same key",
 					"lease", cfg.Name, "waited", dropTimeout)

@@ -113,7 +113,8 @@ func (c *Consumer) receive(ctx context.Context, ours *partitions, log *slog.Logg
 		}
 		down = err != nil
 		for i, r := range records {
-			parts[i].Accept(intake.Delivery{Message: c.decode(r), Done: done[i]}) // false if the partition was revoked or ctx has ended
+			// False if the partition was revoked or ctx has ended.
+			parts[i].Accept(intake.Delivery{Message: c.decode(r), Done: done[i]}) //nolint:contextcheck // the intake has its own
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (c *consumer) Consume(ctx context.Context, handle postrider.Handler) error 
 			}
 		}
 		next = at + 1
-		if !in.Accept(intake.Delivery{Message: *m, Done: func() { c.ack(at) }}) {
+		if !in.Accept(intake.Delivery{Message: *m, Done: func() { c.ack(at) }}) { //nolint:contextcheck // the intake has its own
 			return nil
 		}
 	}

@@ -84,6 +84,7 @@ func (c *Consumer) receive(ctx context.Context, in *intake.Intake, working func(
 	working()
 	for {
 		m, err := subscription.Receive(connected)
+		//nolint:contextcheck // the intake has its own
 		if err != nil || !in.Accept(intake.Delivery{Message: c.decode(m), Done: func() { _ = subscription.Ack(m) }}) {
 			break
 		}

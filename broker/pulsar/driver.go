@@ -31,7 +31,7 @@ func init() {
 // create makes a topic and a subscription, named after the group or else "postrider": without a
 // subscription, the broker discards published messages and eventually the topic.
 func create(_ context.Context, s *broker.Settings, name string) error {
-	c, err := broker.From(s, func(cfg Config) (*Consumer, error) {
+	c, err := broker.From(s, func(cfg Config) (*Consumer, error) { //nolint:contextcheck // the client takes none
 		cfg.Name, cfg.Group = name, cmp.Or(cfg.Group, "postrider")
 		cfg.OperationTimeout = 30 * time.Second // create does not retry
 		return NewConsumer(cfg)

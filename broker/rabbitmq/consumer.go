@@ -106,7 +106,7 @@ func (c *Consumer) receive(ctx context.Context, handle postrider.Handler, workin
 			if err != nil {
 				c.cfg.Logger.Error("rabbitmq: a message is handed over undecoded", "id", d.MessageId, "err", err)
 			}
-			in.Accept(intake.Delivery{Message: m, Done: func() {
+			in.Accept(intake.Delivery{Message: m, Done: func() { //nolint:contextcheck // the intake has its own
 				_ = ch.Ack(d.DeliveryTag, false) // fails only if its channel is closed: the message is then redelivered
 			}})
 		}

@@ -13,6 +13,7 @@ import (
 type routes struct {
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // nil without a cluster
+	single  *redis.Client        // nil with a cluster
 
 	mu     sync.Mutex
 	breaks map[string]*atomic.Int64 // broken connections, by server address
@@ -21,13 +22,14 @@ type routes struct {
 func newRoutes(options *redis.UniversalOptions) *routes {
 	r := &routes{client: redis.NewUniversalClient(options), breaks: make(map[string]*atomic.Int64)}
 	r.cluster, _ = r.client.(*redis.ClusterClient)
+	r.single, _ = r.client.(*redis.Client)
 	return r
 }
 
 // primary returns a client of the server for a stream.
 func (r *routes) primary(ctx context.Context, stream string) (*redis.Client, error) {
 	if r.cluster == nil {
-		return r.client.(*redis.Client), nil
+		return r.single, nil
 	}
 	return r.cluster.MasterForKey(ctx, stream)
 }

@@ -135,7 +135,7 @@ func (s *Source) ask(ctx context.Context) (token string, life time.Duration, err
 	if err != nil {
 		return "", 0, fmt.Errorf("token: the provider cannot be reached: %w", err)
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	var said struct {
 		Token   string `json:"access_token"`
 		Type    string `json:"token_type"`

@@ -45,7 +45,8 @@ func (r *run) coreRequiresNothing() error {
 }
 
 // lint checks all modules at once: the paths of all packages have the same prefix. golangci-lint,
-// which includes staticcheck, is not part of the quick tier, because compiling it takes minutes.
+// which includes staticcheck, is part of the quick tier only: compiling it takes minutes, and CI
+// starts on a new machine each time.
 func (r *run) lint(tier string) error {
 	if tier == "quick" {
 		return r.command(".", "nice", "dev/lint")

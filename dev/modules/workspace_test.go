@@ -73,11 +73,11 @@ func TestCheck(t *testing.T) {
 	if err := run(repository(t, nil), nil, nil, []string{"check"}); err != nil {
 		t.Fatal(err)
 	}
-	edit := func(name, old, new string) map[string]string {
+	edit := func(name, old, text string) map[string]string {
 		if !strings.Contains(small[name], old) {
 			t.Fatalf("%s has no %q", name, old)
 		}
-		return map[string]string{name: strings.Replace(small[name], old, new, 1)}
+		return map[string]string{name: strings.Replace(small[name], old, text, 1)}
 	}
 	for want, changed := range map[string]map[string]string{ // the error, and what was edited
 		"cmd/go.mod replaces " + root + "/store":         edit("cmd/go.mod", ")\n", ")\n\nreplace "+root+"/store => ../store\n"),

@@ -84,8 +84,8 @@ func lateAndBlocked[Tx any](s *scene[Tx]) {
 func history[Tx any](s *scene[Tx]) {
 	var msgs []postrider.Message
 	var texts []string
-	for _, days := range []time.Duration{400, 30, 29, 8, 7, 6, 1, 0} {
-		msgs = append(msgs, s.madeAgo("", fmt.Sprint(int(days)), days*24*time.Hour))
+	for _, days := range []int{400, 30, 29, 8, 7, 6, 1, 0} {
+		msgs = append(msgs, s.madeAgo("", fmt.Sprint(days), time.Duration(days)*24*time.Hour))
 		texts = append(texts, string(msgs[len(msgs)-1].Payload))
 	}
 	for range 2 {

@@ -34,7 +34,7 @@ func (f *feed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 			return err
 		}
 		held = append(held, int16(m.Batch.Shard))
-		shards = append(shards, int16(m.Batch.Cursor.(*page).shard.base)) // seqOf has checked it
+		shards = append(shards, int16(m.Batch.Cursor.(*page).shard.base)) //nolint:errcheck // seqOf has checked it
 		seqs = append(seqs, seq)
 		statuses = append(statuses, string(m.Status))
 		blocking = append(blocking, m.Blocking)

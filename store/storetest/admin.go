@@ -275,7 +275,7 @@ func testAdminEdit(t *testing.T, h Harness) {
 	if due[0].Status != feeds.StatusRetry || due[0].Attempts != 0 || !due[0].Blocking {
 		t.Errorf("got %+v, want a new beginning", due[0])
 	}
-	e := newest(t, h, "feed")[0]
+	e := newest(t, h)[0]
 	if e.Action != "edit" || e.Count != 1 || e.Before["payload"] != string(msgs[0].Payload) || e.After["payload"] != "new payload" {
 		t.Errorf("the record is %+v", e)
 	}

@@ -97,7 +97,7 @@ func testAdminActOnMany(t *testing.T, h Harness) {
 	if err != nil || n != 2 {
 		t.Fatalf("parked %d, and %v; want 2", n, err)
 	}
-	e := newest(t, h, "feed")[0]
+	e := newest(t, h)[0]
 	if e.Count != 2 || fmt.Sprint(e.Before) != "map[dead:2]" {
 		t.Errorf("the record is %+v", e)
 	}
@@ -144,9 +144,9 @@ func testAdminDecisionStands(t *testing.T, h Harness) {
 }
 
 // newest returns all audit entries, newest first.
-func newest(t *testing.T, h Harness, feed string) []admin.Entry {
+func newest(t *testing.T, h Harness) []admin.Entry {
 	t.Helper()
-	entries, err := h.Admin.Audit(t.Context(), feed, 0, 1000)
+	entries, err := h.Admin.Audit(t.Context(), "feed", 0, 1000)
 	if err != nil {
 		t.Fatalf("Audit: %v", err)
 	}
@@ -171,7 +171,7 @@ func testAdminRecords(t *testing.T, h Harness) {
 		t.Errorf("PauseFeed: %v, want ErrNoFeed", err)
 	}
 
-	entries := newest(t, h, "feed")
+	entries := newest(t, h)
 	if len(entries) != 4 || entries[3].Action != "feed add" {
 		t.Fatalf("got %d records of the feed, want 3, and that it was created", len(entries))
 	}
@@ -216,7 +216,7 @@ func testAdminRecords(t *testing.T, h Harness) {
 	if err := h.Admin.Reveal(t.Context(), operator, "feed", m.ID); err != nil {
 		t.Errorf("Reveal: %v", err)
 	}
-	e := newest(t, h, "feed")[0]
+	e := newest(t, h)[0]
 	if e.Action != "reveal" || e.Who != operator.Who || e.Why != operator.Why || e.Count != 1 || e.Target["id"] != m.ID.String() {
 		t.Errorf("what was revealed is recorded as %+v", e)
 	}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/postrider/postrider"
@@ -22,13 +23,7 @@ func sized(key string, sizes ...int) []postrider.Message {
 	return msgs
 }
 
-func repeat(size, n int) []int {
-	sizes := make([]int, n)
-	for i := range sizes {
-		sizes[i] = size
-	}
-	return sizes
-}
+func larges(n int) []int { return slices.Repeat([]int{large}, n) }
 
 func payloads(msgs []postrider.Message) int {
 	sum := 0
@@ -76,7 +71,7 @@ func (r *reader) nextBytes(n int) []feeds.Batch {
 
 // testReadBytes reads far more than fits into one page, written in one transaction and in many.
 func testReadBytes(t *testing.T, h Harness) {
-	first := sized("k", repeat(large, 150)...)
+	first := sized("k", larges(150)...)
 	write(t, h, first...)
 	r := joinAlone(t, h, "feed", longLease)
 	batches := r.nextBytes(len(first))
@@ -92,15 +87,15 @@ func testReadBytes(t *testing.T, h Harness) {
 	r.settle(batches...)
 
 	// From a transaction that was open while later ones were read.
-	late := begin(t, h, sized("late", repeat(large, 75)...)...)
-	second := sized("k", repeat(large, 75)...)
+	late := begin(t, h, sized("late", larges(75)...)...)
+	second := sized("k", larges(75)...)
 	for _, m := range second {
 		write(t, h, m)
 	}
 	batches = r.nextBytes(len(second))
 	expect(t, batches, second)
 	r.settle(batches...)
-	third := sized("k", repeat(large, 10)...)
+	third := sized("k", larges(10)...)
 	write(t, h, third...)
 	commit(t, late)
 	batches = r.nextBytes(85)
@@ -159,9 +154,9 @@ func testDueBytes(t *testing.T, h Harness) {
 		}
 		r.settle(batches...)
 	}
-	run := sized("run", repeat(large, 60)...)
+	run := sized("run", larges(60)...)
 	set(feeds.StatusRetry, run)
-	held := sized("held", repeat(large, 30)...)
+	held := sized("held", larges(30)...)
 	set(feeds.StatusHeld, held)
 	larger := sized("larger", 2*budget, 1)
 	set(feeds.StatusRetry, larger)

@@ -76,7 +76,7 @@ func testExcludeDiscard(t *testing.T, h Harness) {
 	r.expectExcluded()
 	exclude(t, h, admin.Discard, one("k"), admin.ErrNoMessage)
 
-	records := slices.DeleteFunc(newest(t, h, "feed"), func(e admin.Entry) bool { return e.Action != string(admin.Discard) })
+	records := slices.DeleteFunc(newest(t, h), func(e admin.Entry) bool { return e.Action != string(admin.Discard) })
 	if len(records) != 2 {
 		t.Fatalf("got %d records, want 2: %+v", len(records), records)
 	}

@@ -14,7 +14,7 @@ import (
 // countPending is where counting of what is not delivered ends.
 const countPending = 1_000_000
 
-// Feeds implements [admin.Feeds].
+// ListFeeds implements [admin.Feeds].
 func (d *Admin) ListFeeds(ctx context.Context) (names []admin.Feed, err error) {
 	err = d.look(ctx, func(tx *sql.Tx) error {
 		all, err := d.feeds(ctx, tx)

@@ -40,7 +40,7 @@ func (t *table) stands() string {
 
 // beyond adds the condition that a row lies before or behind a place, so that an index on the column that the order begins with
 // can be used.
-func beyond(t *table, sign string, seq int64) func(*sqltext.Stmt) *sqltext.Stmt { //nolint:unparam // as all that add to a statement
+func beyond(t *table, sign string, seq int64) func(*sqltext.Stmt) *sqltext.Stmt {
 	return func(s *sqltext.Stmt) *sqltext.Stmt {
 		column := t.layout.ID
 		if len(t.layout.OrderBy) > 0 {

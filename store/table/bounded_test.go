@@ -142,5 +142,8 @@ func rowsRead(t *testing.T, s tabletest.Server, tableName string) (n int64) {
 		}
 		n += value
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return n
 }

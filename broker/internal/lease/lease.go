@@ -215,7 +215,7 @@ func (r *runner) hold(ctx context.Context, t *Term, serve func(context.Context, 
 	r.cfg.Logger.Info("consumer: lease taken, receiving", "lease", r.cfg.Name)
 	work, stop := context.WithCancel(ctx)
 	defer stop()
-	defer context.AfterFunc(t.lost, stop)()
+	defer context.AfterFunc(t.lost, stop)() //nolint:contextcheck // a term outlives the context
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

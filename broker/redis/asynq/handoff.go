@@ -76,7 +76,7 @@ func (h *handoff) accept(ctx context.Context, t *queue.Task, done chan<- error) 
 	h.gate.RLock()
 	defer h.gate.RUnlock()
 	failures, _ := queue.GetRetryCount(ctx)
-	return h.ctx.Err() == nil && h.in.Accept(intake.Delivery{
+	return h.ctx.Err() == nil && h.in.Accept(intake.Delivery{ //nolint:contextcheck // the intake has its own
 		Message: h.c.message(ctx, t), Failures: failures,
 		Done:   func() { done <- nil },
 		Return: func(cause error, pause time.Duration) { done <- &againError{cause, pause} },

@@ -143,9 +143,9 @@ func (s *lent) create(layout postgres.Layout) {
 	if _, err := s.pool.Exec(ctx, s.in("INSERT INTO @.generation DEFAULT VALUES")); err != nil { // as a relay does
 		s.t.Fatal(err)
 	}
-	print, err := s.print(ctx)
+	fingerprint, err := s.print(ctx)
 	if err == nil {
-		_, err = s.file.WriteAt([]byte(print), 0)
+		_, err = s.file.WriteAt([]byte(fingerprint), 0)
 	}
 	if err != nil {
 		s.t.Fatal(err)

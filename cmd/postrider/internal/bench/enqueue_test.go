@@ -9,7 +9,8 @@ import (
 
 // TestEnqueueFigures computes with turns of known cost, one of them disturbed.
 func TestEnqueueFigures(t *testing.T) {
-	cost := map[string][2]time.Duration{ // server and client
+	us := func(n int) time.Duration { return time.Duration(n) * time.Microsecond }
+	cost := map[string][2]int{ // server and client
 		business: {100, 50}, plain: {140, 70}, enqueue: {120, 80}, enqueue10: {180, 300},
 		pipelinedBusiness: {60, 30}, pipelinedEnqueue: {70, 40},
 	}
@@ -17,8 +18,8 @@ func TestEnqueueFigures(t *testing.T) {
 	var alone, together [][]turn
 	for _, v := range variants {
 		c := cost[v.name]
-		calm := turn{10, time.Second, 10 * c[0] * time.Microsecond, 10 * c[1] * time.Microsecond, 40, 5000}
-		other := turn{20, 2 * time.Second, 20 * c[0] * time.Microsecond, 20 * c[1] * time.Microsecond, 80, 10_000}
+		calm := turn{10, time.Second, us(10 * c[0]), us(10 * c[1]), 40, 5000}
+		other := turn{20, 2 * time.Second, us(20 * c[0]), us(20 * c[1]), 80, 10_000}
 		disturbed := turn{1, time.Second, time.Second, time.Second, 4, 1 << 20}
 		alone = append(alone, []turn{calm, disturbed, other})
 		together = append(together, []turn{{1000, time.Second, 0, 0, 0, 0}})

@@ -7,8 +7,8 @@ import (
 
 func TestCountedConn(t *testing.T) {
 	client, server := net.Pipe()
-	defer client.Close() //nolint:errcheck // a pipe
-	defer server.Close() //nolint:errcheck // a pipe
+	defer client.Close()
+	defer server.Close()
 	var count trips
 	conn := &countedConn{Conn: client, trips: &count}
 	ask := func(times int) {

@@ -1,7 +1,7 @@
 package cli
 
-// The brokers of this program. To add another, import its package here.
 import (
+	// The brokers of this program. To add another, import its package here.
 	_ "github.com/postrider/postrider/broker/discard"
 	_ "github.com/postrider/postrider/broker/kafka"
 	_ "github.com/postrider/postrider/broker/nats"

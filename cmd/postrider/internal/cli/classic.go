@@ -214,7 +214,7 @@ type closingPool struct {
 }
 
 // Close implements io.Closer, which database/sql looks for.
-func (c closingPool) Close() error { //nolint:unparam // as io.Closer has it
+func (c closingPool) Close() error {
 	c.pool.Close()
 	return nil
 }

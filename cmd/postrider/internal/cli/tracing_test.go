@@ -16,7 +16,7 @@ func TestTracedFeed(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewInMemoryExporter()
 	provider := sdk.NewTracerProvider(sdk.WithSyncer(spans))
-	_, a := newRoot(streams{}) //nolint:contextcheck // no command is run
+	_, a := newRoot(streams{})
 	s := &service{log: slog.New(slog.DiscardHandler), tracing: &tracing{provider: provider}}
 	d, err := a.openTraced(s, "nowhere", config.Destination{URL: "discard:"})
 	if err != nil {

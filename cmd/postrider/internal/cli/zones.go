@@ -1,4 +1,3 @@
 package cli
 
-// Embed the time zones for reconcilers on systems without them, such as an empty container.
-import _ "time/tzdata"
+import _ "time/tzdata" // for reconcilers on systems without time zones, such as an empty container

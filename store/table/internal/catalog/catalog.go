@@ -164,7 +164,7 @@ func list(ctx context.Context, db sqltext.Querier, statement string, args ...any
 
 // each calls f for every row of an answer.
 func each(ctx context.Context, db sqltext.Querier, statement string, args []any, f func(scan func(...any) error) error) error {
-	rows, err := db.QueryContext(ctx, statement, args...)
+	rows, err := db.QueryContext(ctx, statement, args...) //nolint:rowserrcheck // EachRow checks it
 	if err != nil {
 		return err
 	}

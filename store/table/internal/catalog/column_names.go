@@ -40,32 +40,40 @@ func Synonyms(key string) []string {
 	}[key]
 }
 
+// IsTime reports whether a column holds times.
 func IsTime(c *Column) bool {
 	return strings.HasPrefix(c.Type, "timestamp") || strings.HasPrefix(c.Type, "datetime")
 }
 
+// IsInteger reports whether a column holds integers.
 func IsInteger(c *Column) bool {
 	return Has(c, "bigint", "int", "smallint", "mediumint") && !strings.HasPrefix(c.Type, "interval")
 }
 
+// IsUUID reports whether a column may hold UUIDs.
 func IsUUID(c *Column) bool {
 	return Has(c, "uuid", "char(36)", "varchar(36)", "character(36)", "character varying(36)", "binary(16)")
 }
 
+// IsText reports whether a column holds text.
 func IsText(c *Column) bool {
 	return Has(c, "text", "varchar", "char", "character", "longtext", "mediumtext", "tinytext", "citext") && c.Type != `"char"`
 }
 
+// IsJSON reports whether a column holds JSON.
 func IsJSON(c *Column) bool { return Has(c, "json") }
 
+// IsBytes reports whether a column holds bytes.
 func IsBytes(c *Column) bool {
 	return Has(c, "bytea", "blob", "longblob", "mediumblob", "tinyblob", "binary", "varbinary")
 }
 
+// IsBoolean reports whether a column holds truth values.
 func IsBoolean(c *Column) bool {
 	return c.Type == "boolean" || c.Type == "tinyint(1)"
 }
 
+// Has reports whether the type of a column begins with one of the prefixes.
 func Has(c *Column, prefixes ...string) bool {
 	for _, p := range prefixes {
 		if strings.HasPrefix(c.Type, p) {

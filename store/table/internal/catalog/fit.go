@@ -31,6 +31,7 @@ func (t *Table) CheckID(id string) error {
 		"columns: {id: NAME}, or see to it with CREATE UNIQUE INDEX ON %s (%s)", id, t.Name, t.KeyText(), t.Dialect.QuoteTable(t.Name), t.Dialect.Quote(id))
 }
 
+// KeyText names the columns of a primary key that has several, for an error; otherwise it is empty.
 func (t *Table) KeyText() string {
 	if len(t.PrimaryKey) < 2 {
 		return ""

@@ -101,6 +101,7 @@ func (l *DeadLetters) AddReceipts(ctx context.Context, q sqltext.Querier, j *adm
 		})
 }
 
+// LegOf returns the part of a message's journey that ended with d.
 func LegOf(d *feeds.Deferred) admin.Leg {
 	return admin.Leg{
 		Feed: d.Feed, Status: d.Status, Blocking: d.Blocking, Attempts: d.Attempts, LastError: d.LastError, DeferredAt: d.DeferredAt,

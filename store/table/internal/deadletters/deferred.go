@@ -41,6 +41,7 @@ type storedMessage struct {
 	CausationID   string            `json:"causation_id,omitempty"`
 }
 
+// Encode returns everything of a message but its ID and payload, as it is stored.
 func Encode(m *postrider.Message) ([]byte, error) {
 	a := storedMessage{
 		legible(m.Type), legible(m.AggregateType), legible(m.AggregateID), legible(m.Key), legible(m.Topic), legible(m.RoutingKey),
@@ -96,6 +97,7 @@ func Fields(payload bool) string {
 		sqltext.MySQL.Micros("a.tried_at") + ", " + sqltext.MySQL.Micros("a.available_at") + ", a.message, " + body
 }
 
+// Scan reads one row of a query for deferred messages.
 func Scan(scan func(...any) error) (d feeds.Deferred, err error) {
 	var name, id, doc []byte
 	var deferred, tried, available sql.NullInt64
@@ -109,6 +111,7 @@ func Scan(scan func(...any) error) (d feeds.Deferred, err error) {
 	return d, decodeMessage(doc, &d.Message)
 }
 
+// Joined returns the numbers as a list in SQL.
 func Joined(numbers []int64) string {
 	texts := make([]string, len(numbers))
 	for i, n := range numbers {

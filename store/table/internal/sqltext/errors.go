@@ -22,6 +22,7 @@ func Code(err error) (number uint16, state string) {
 	return 0, ""
 }
 
+// IsMissingTable reports whether a table does not exist.
 func IsMissingTable(err error) bool {
 	number, state := Code(err)
 	return number == 1146 || number == 0 && state == "42P01"
@@ -34,6 +35,7 @@ func isCollision(err error) bool {
 	return number == 1213 || number == 1205 || number == 1020 || number == 0 && (state == "40001" || state == "40P01" || state == "55P03")
 }
 
+// IsDuplicate reports whether a unique index has refused a row.
 func IsDuplicate(err error) bool {
 	number, state := Code(err)
 	return number == 1062 || number == 0 && state == "23505"

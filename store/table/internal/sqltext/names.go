@@ -25,6 +25,7 @@ func (c Tables) In(statement string) string {
 	return c.Dialect.bind(strings.NewReplacer(pairs...).Replace(statement))
 }
 
+// Table returns the quoted name of one of our own tables.
 func (c Tables) Table(name string) string {
 	if c.Schema == "" {
 		return c.Dialect.Quote(c.Prefix + name)

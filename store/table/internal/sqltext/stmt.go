@@ -33,6 +33,7 @@ func (c Tables) Stmt(parts ...string) *Stmt {
 	return s.SQL(parts...)
 }
 
+// SQL adds text to the statement.
 func (s *Stmt) SQL(parts ...string) *Stmt {
 	for _, p := range parts {
 		s.b.WriteString(p)
@@ -141,6 +142,7 @@ func (s *Stmt) Later(than string, by time.Duration) *Stmt {
 	return s.SQL("(", than, " + CAST(").Arg(by.Microseconds()).SQL(" AS bigint) * interval '1 microsecond')")
 }
 
+// Exec runs a statement that returns no rows.
 func (s *Stmt) Exec(ctx context.Context, q Querier) (sql.Result, error) {
 	return q.ExecContext(ctx, s.on.In(s.b.String()), s.Args...)
 }
@@ -149,6 +151,7 @@ func (s *Stmt) query(ctx context.Context, q Querier) (*sql.Rows, error) {
 	return q.QueryContext(ctx, s.on.In(s.b.String()), s.Args...)
 }
 
+// Row runs a statement that returns at most one row.
 func (s *Stmt) Row(ctx context.Context, q Querier) *sql.Row {
 	return q.QueryRowContext(ctx, s.on.In(s.b.String()), s.Args...)
 }
