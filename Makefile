@@ -102,7 +102,7 @@ simulation: ## Run the relays through 100,000 random fault plans in simulated ti
 planted: ## Plant known bugs, one at a time, and check that a short fault campaign detects each; BUGS="F01 F09" for some
 	@go run ./test/proof/planted/cmd/planted hunt -o docs/reliability/planted.md $(BUGS)
 
-mutants: ## Plant small mistakes in the PostgreSQL store, one at a time, and check that a test fails with each; MUTANTS="M01 M07" for some
+mutants: ## Plant small mistakes in stores and publishers, one at a time, and check that a test fails with each; MUTANTS="M01 M07" for some
 	@set -e; env="$$(dev/services env)"; eval "$$env"; go run ./test/proof/planted/cmd/planted mutants $(MUTANTS)
 
 orm: ## Generate the code of ent and sqlc in examples/orm again; builds sqlc first, which takes minutes once

@@ -35,12 +35,16 @@ func fencesOf(sender string) string {
 }
 
 // fenceKey starts with the stream's name, so that one key pattern can permit both. In a cluster it
-// is in the stream's slot.
+// is in the stream's slot; it is empty if no other key can be.
 func fenceKey(stream, ending string, cluster bool) string {
-	if cluster && !hasTag(stream) {
-		stream = "{" + stream + "}"
+	switch {
+	case !cluster || hasTag(stream):
+		return stream + ending
+	case strings.Contains(stream, "}"):
+		return ""
+	default:
+		return "{" + stream + "}" + ending
 	}
-	return stream + ending
 }
 
 // watch makes the server watch the fences and reads their terms, unless it does so already.
@@ -120,14 +124,14 @@ return 1`)
 // raise raises the fence of a stream, also at the replicas that must confirm entries: after a
 // failover it holds as well as they do.
 func (p *Publisher) raise(ctx context.Context, from broker.Sender, stream string) error {
-	if p.cfg.Cluster && strings.Contains(stream, "}") && !hasTag(stream) {
+	key := fenceKey(stream, fencesOf(from.Name), p.cfg.Cluster)
+	if key == "" {
 		return broker.CannotRecall("redis: the name %q has a brace that ends nothing: no other key can be in its slot", stream)
 	}
 	client, err := p.routes.primary(ctx, stream)
 	if err != nil {
 		return postrider.Unavailable(fmt.Errorf("redis: asking the cluster: %w", err))
 	}
-	key := fenceKey(stream, fencesOf(from.Name), p.cfg.Cluster)
 	pipe := client.Pipeline()
 	raised := raise.Eval(ctx, pipe, []string{key}, from.Term, fenceLife.Milliseconds())
 	copied := redis.NewIntCmd(ctx, "wait", p.cfg.WaitReplicas, p.cfg.WaitTimeout.Milliseconds())

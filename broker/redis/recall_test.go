@@ -189,3 +189,19 @@ func removeFences(t *testing.T, c *client.Client, name string) {
 		remove(t, c, key)
 	}
 }
+
+// TestUnfencedInCluster publishes to a stream in whose slot no other key can be: it is not fenced, and
+// cannot be recalled.
+func TestUnfencedInCluster(t *testing.T) {
+	t.Parallel()
+	p := open(t, clusterConfig(t))
+	name := "test} " + rand.Text()
+	remove(t, connectToCluster(t), name)
+	if err := errors.Join(p.Publish(shopSender(t.Context(), 1), messagesFor(name, 3))...); err != nil {
+		t.Error(err)
+	}
+	err := errors.Join(p.Recall(shopSender(t.Context(), 2), []string{name}, time.Now(), func(string) {})...)
+	if !errors.Is(err, broker.ErrCannotRecall) || !strings.Contains(err.Error(), "brace") {
+		t.Errorf("got %v, want ErrCannotRecall and the brace", err)
+	}
+}

@@ -127,7 +127,7 @@ func (s *sender) guard(stream string) {
 		return
 	}
 	s.guarded = stream
-	if fence := fenceKey(stream, s.ending, s.cfg.Cluster); !slices.Contains(s.fences, fence) {
+	if fence := fenceKey(stream, s.ending, s.cfg.Cluster); fence != "" && !slices.Contains(s.fences, fence) {
 		s.fences = append(s.fences, fence)
 	}
 }

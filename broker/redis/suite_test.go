@@ -40,12 +40,7 @@ func TestSuite(t *testing.T) {
 func TestSuiteOfCluster(t *testing.T) {
 	const service = "redis-cluster"
 	need.Own(t, service)
-	s := site{service: service, config: clusterConfig(t), server: flaky.Switchboard, dial: flaky.Through}
-	admin := client.NewClusterClient(&client.ClusterOptions{
-		Addrs: hosts(s.config.URL), Username: "postrider", Password: "secret", TLSConfig: s.config.TLS,
-	})
-	t.Cleanup(func() { _ = admin.Close() })
-	s.admin = admin
+	s := site{service: service, config: clusterConfig(t), admin: connectToCluster(t), server: flaky.Switchboard, dial: flaky.Through}
 	s.run(t, brokertest.Abilities{OutageOfNames: true, SlowRestart: true, Recalls: true})
 }
 
@@ -72,6 +67,14 @@ func clusterConfig(t *testing.T) redis.Config {
 	authorities.AppendCertsFromPEM(pem)
 	address = strings.Replace(address, "//", "//postrider:secret@", 1)
 	return redis.Config{URL: address, Cluster: true, TLS: &tls.Config{RootCAs: authorities}}
+}
+
+func connectToCluster(t *testing.T) client.UniversalClient {
+	t.Helper()
+	cfg := clusterConfig(t)
+	c := client.NewClusterClient(&client.ClusterOptions{Addrs: hosts(cfg.URL), Username: "postrider", Password: "secret", TLSConfig: cfg.TLS})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 func sentinelConfig(t *testing.T) redis.Config {

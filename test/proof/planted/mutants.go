@@ -2,14 +2,14 @@ package planted
 
 import "slices"
 
-// Mutants returns small mistakes in the code of the PostgreSQL store, each of which would lose,
+// Mutants returns small mistakes in the PostgreSQL store and in publishers, each of which would lose,
 // duplicate, reorder or block messages: most are one condition, bound or operand. They are detected
 // by the package's own tests, not by campaigns.
 //
 // A mutant without an effect for users does not belong here. A surviving mutant means that a test
 // is missing.
 func Mutants() []Bug {
-	return slices.Concat(cursorMutants, ledgerMutants, retentionMutants, moveMutants)
+	return slices.Concat(cursorMutants, ledgerMutants, retentionMutants, moveMutants, recallMutants)
 }
 
 // cursorTest simulates a server.

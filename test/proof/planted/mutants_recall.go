@@ -1,0 +1,122 @@
+package planted
+
+// recallMutants change how publishers fence former owners, and find out what has arrived.
+var recallMutants = []Bug{
+	{
+		ID:    "M75",
+		Name:  "redis: fence is not watched",
+		Does:  "What a former owner still has under way is stored: messages come twice.",
+		Tests: []Test{{"broker/redis", "^TestSuite$/^FencedSender$"}},
+		Plant: []Change{
+			{
+				"broker/redis/fence.go",
+				`appendCommand(appendCommand(out, "WATCH", fence), "GET", fence)`,
+				`appendCommand(appendCommand(out, "EXISTS", fence), "GET", fence)`,
+			},
+		},
+	},
+	{
+		ID:    "M76",
+		Name:  "redis: term of the fence is ignored",
+		Does:  "What a former owner sends is stored: messages come twice.",
+		Tests: []Test{{"broker/redis", "^TestSuite$/^LowerTerm$"}},
+		Plant: []Change{
+			{
+				"broker/redis/sender.go",
+				"if s.line.watched[fence] > s.from.Term {",
+				"if s.line.watched[fence] > s.from.Term+1<<40 {",
+			},
+		},
+	},
+	{
+		ID:    "M77",
+		Name:  "redis: fence is watched no longer, and trusted",
+		Does:  "A former owner is not fenced where others use its connection.",
+		Tests: []Test{{"broker/redis", "^TestFencedAfterOthers$"}},
+		Plant: []Change{
+			{
+				"broker/redis/sender.go",
+				"	n, aborted := s.line.reply()\n	s.line.watched = nil\n",
+				"	n, aborted := s.line.reply()\n",
+			},
+		},
+	},
+	{
+		ID:    "M78",
+		Name:  "redis: lower term lowers the fence",
+		Does:  "A former owner can take the fence down again.",
+		Tests: []Test{{"broker/redis", "^TestSuite$/^LowerTerm$"}},
+		Plant: []Change{
+			{
+				"broker/redis/fence.go",
+				"tonumber(term) > tonumber(ARGV[1])",
+				"false",
+			},
+		},
+	},
+	{
+		ID:    "M79",
+		Name:  "redis: transaction that was refused counts as stored",
+		Does:  "Messages are lost.",
+		Tests: []Test{{"broker/redis", "^TestManySendersOnOneConnection$"}},
+		Plant: []Change{
+			{
+				"broker/redis/sender.go",
+				"fill(s.outcomes, errWaiting) // a fence has changed",
+				"fill(s.outcomes, nil) // a fence has changed",
+			},
+		},
+	},
+	{
+		ID:    "M80",
+		Name:  "redis: only the first page is read",
+		Does:  "Messages come twice.",
+		Tests: []Test{{"broker/redis", "^TestSuite$/^Recall$"}},
+		Plant: []Change{
+			{
+				"broker/redis/recall.go",
+				"if len(page) < recallPage {",
+				"if len(page) <= recallPage {",
+			},
+		},
+	},
+	{
+		ID:    "M81",
+		Name:  "redis: deleted entries are not noticed",
+		Does:  "Messages come twice, and nothing says so.",
+		Tests: []Test{{"broker/redis", "^TestRecallOfDeleted$"}},
+		Plant: []Change{
+			{
+				"broker/redis/recall.go",
+				"case !older(info.MaxDeletedEntryID, since):\n		return true",
+				"case !older(info.MaxDeletedEntryID, since):\n		return false",
+			},
+		},
+	},
+	{
+		ID:    "M82",
+		Name:  "nats: read from too late",
+		Does:  "Messages come twice once the stream's window has passed.",
+		Tests: []Test{{"broker/nats", "^TestSuite$/^Recall$"}},
+		Plant: []Change{
+			{
+				"broker/nats/recall.go",
+				"s.recall(ctx, subject, since.Add(-skew), found)",
+				"s.recall(ctx, subject, since.Add(skew), found)",
+			},
+		},
+	},
+	{
+		ID:    "M83",
+		Name:  "nats: dropped messages are not noticed",
+		Does:  "Messages come twice, and nothing says so.",
+		Tests: []Test{{"broker/nats", "^TestCannotRecall$"}},
+		Plant: []Change{
+			{
+				"broker/nats/recall.go",
+				"if state.FirstSeq > 1 && ",
+				"if state.FirstSeq > 1<<40 && ",
+			},
+		},
+	},
+}
