@@ -42,6 +42,7 @@
 //   - report.go: reporting problems of the destination to the store
 //   - epoch.go: the workers, from the start or a reset of the store to the next reset
 //   - worker.go: one shard; internal/shard makes the decisions
+//   - recall.go: asking the destination what has arrived; internal/doubt makes the decisions
 //   - session.go: state that all parts share
 //   - problems.go: problems of the destination
 //   - stats.go: counters

@@ -148,7 +148,7 @@ func (t *epoch) start(number int, share feeds.Share) {
 		start.Suspects = t.cfg.ReadAhead + t.cfg.BatchSize
 		t.log.Warn("relay: the relays that had the shard died without any progress; sending one message at a time", "shard", number)
 	}
-	w := newWorker(t.session, number, slice, start)
+	w := newWorker(t.session, number, slice, start, share)
 	for of, old := range t.gone {
 		if of == number || t.moved {
 			w.after = append(w.after, old)

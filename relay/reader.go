@@ -176,6 +176,7 @@ func (rd *reader) fetch() (messages int, more bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
+	behind := make(map[*worker]bool)
 	for _, b := range batches {
 		w := rd.asked[b.Shard]
 		if w == nil {
@@ -191,7 +192,13 @@ func (rd *reader) fetch() (messages int, more bool, err error) {
 			messages += count(b.Messages)
 		}
 		if b.More {
+			behind[w] = true
 			more = w.isBehind(&rd.cfg) || more
+		}
+	}
+	for _, w := range rd.asked {
+		if !behind[w] {
+			w.reach()
 		}
 	}
 	return messages, more, nil

@@ -71,7 +71,7 @@ type progress struct {
 // progress returns the worker's mark, which is empty apart from the shard if everything is settled.
 func (w *worker) progress() progress {
 	f := w.look()
-	p := progress{feeds.Mark{Shard: w.shard}, w, f.mark.Version}
+	p := progress{feeds.Mark{Shard: w.shard, Sent: f.sent}, w, f.mark.Version}
 	if f.unsettled() {
 		p.Batch, p.Done = f.mark.Batch, f.mark.Done
 	}
@@ -92,6 +92,9 @@ func (t *epoch) settleOnce(ctx context.Context) error {
 		// Renew leases a little early if there is a call anyway.
 		if f := w.look(); f.unsettled() || w.age(start) >= t.cfg.Lease/4 {
 			p := w.progress()
+			if p.Sent.IsZero() {
+				p.Sent = start // the next attempt may have begun since
+			}
 			all = append(all, p)
 			marks = append(marks, p.Mark)
 		}

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type worker struct {
 	answers chan func(now time.Time)
 	calls   sync.WaitGroup // of the publisher and the store
 	trouble [2]outage      // for publishing and for deferring
+	recall  *recaller      // publishes
 
 	split   string  // the tenant to split off when the worker has ended; set before done is closed
 	partner *worker // the worker to merge with when both have ended; guarded by epoch.mu
@@ -40,6 +42,7 @@ type worker struct {
 
 // mailbox is the input for the worker's goroutine.
 type mailbox struct {
+	read    int // messages so far
 	batches []sized
 	due     []feeds.Deferred
 	exclude *[]postrider.ID // messages that must not be sent; nil if unchanged
@@ -58,6 +61,7 @@ type sized struct {
 type snapshot struct {
 	shard.Standing
 	mark     shard.Mark
+	sent     time.Time        // when the oldest attempt began that the mark does not settle; zero if there is none
 	settled  uint64           // the version of the mark that is settled
 	count    shard.Counts     // what was added to the relay's counters
 	wantsDue bool             // the worker can send deferred messages,
@@ -68,7 +72,7 @@ type snapshot struct {
 
 // newWorker returns a worker without a lease. The shard may have been taken long ago, by a Balance
 // whose answer was lost. The first Settle verifies the ownership.
-func newWorker(s *session, number int, slice *feeds.Slice, start shard.Start) *worker {
+func newWorker(s *session, number int, slice *feeds.Slice, start shard.Start, share feeds.Share) *worker {
 	log := s.log.With("shard", number)
 	w := &worker{
 		s:       s,
@@ -84,6 +88,11 @@ func newWorker(s *session, number int, slice *feeds.Slice, start shard.Start) *w
 	w.snapshot.behind = time.Now()
 	w.snapshot.Suspicious = start.Suspects > 0
 	w.ctx, w.cancel = context.WithCancel(s.hard)
+	var since time.Time
+	if age, ok := share.Unsure[number]; ok {
+		since = time.Now().Add(-age)
+	}
+	w.recall = newRecaller(s, w.ctx, log, share.ID+"/"+s.cfg.Feed+"/"+strconv.Itoa(number), share.Terms[number], since)
 	return w
 }
 
@@ -148,8 +157,8 @@ func (w *worker) run() {
 			return
 		}
 		actions := w.machine.Next(now)
+		w.show(now) // first: what is settled meanwhile must include that the messages may have been sent
 		w.do(actions)
-		w.show(now)
 		if actions.Ended {
 			return
 		}
@@ -226,6 +235,7 @@ func (w *worker) do(a shard.Actions) {
 		})
 	}
 	if len(a.Defer) > 0 {
+		w.recall.postpone(a.Defer)
 		w.begin(func() func(time.Time) {
 			call, cancel := context.WithTimeout(w.s.ctx, callTimeout)
 			defer cancel()
@@ -295,7 +305,7 @@ func (w *worker) publish(c *shard.Call) (a shard.Answer) {
 		}
 	}
 	begun := time.Now()
-	a.Errs = w.s.pub.Publish(ctx, c.Messages)
+	a.Errs = w.recall.publish(ctx, c.Messages)
 	w.s.trace(ctx, c, a.Errs, time.Since(begun))
 	w.s.sent(c.Messages, a.Errs)
 	return a
@@ -304,6 +314,11 @@ func (w *worker) publish(c *shard.Call) (a shard.Answer) {
 // show updates the snapshot and signals the goroutines that wait for a change.
 func (w *worker) show(now time.Time) {
 	standing, mark, count := w.machine.Standing(), w.machine.Mark(), w.machine.Count
+	w.recall.pass(standing.Passed)
+	sent := w.machine.Sent()
+	if since := w.recall.since(); sent.IsZero() || !since.IsZero() && since.Before(sent) {
+		sent = since
+	}
 	held, wantsDue := w.machine.WantsDue(now)
 	w.mu.Lock()
 	f := &w.snapshot
@@ -316,7 +331,7 @@ func (w *worker) show(now time.Time) {
 		standing.Buffered += len(b.Messages)
 		standing.Bytes += b.bytes
 	}
-	f.Standing, f.mark, f.count, f.held, f.wantsDue = standing, mark, count, held, wantsDue
+	f.Standing, f.mark, f.sent, f.count, f.held, f.wantsDue = standing, mark, sent, count, held, wantsDue
 	room := f.waits && w.s.cfg.spacious(&standing)
 	f.waits = f.waits && !room
 	w.mu.Unlock()
@@ -367,10 +382,21 @@ func (w *worker) tell(t shard.Told) {
 func (w *worker) push(b *feeds.Batch) {
 	batch := sized{b, shard.Size(b)}
 	w.post(func(m *mailbox) {
+		m.read += len(b.Messages)
 		m.batches = append(m.batches, batch)
 		w.snapshot.Buffered += len(b.Messages)
 		w.snapshot.Bytes += batch.bytes
 	})
+}
+
+// reach records that the reader is at the end of the log.
+func (w *worker) reach() {
+	w.mu.Lock()
+	read := w.mail.read
+	w.mu.Unlock()
+	if w.recall.reach(read) {
+		signal(w.wake)
+	}
 }
 
 // unsettled reports whether confirmed messages are not settled yet.

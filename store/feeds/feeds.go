@@ -126,6 +126,17 @@ type Share struct {
 	// Slices are the elements of Shards that are slices of another one; see [Splitter]. A member
 	// owns a slice together with its shard.
 	Slices []Slice
+
+	// ID tells the feed from all other feeds, of this database and of others. Copies of a database
+	// share it.
+	ID string
+	// Terms has a number for each element of Shards that is higher than every number that an earlier
+	// owner of it was given. It may grow while the member owns the shard.
+	Terms map[int]int64
+	// Unsure has an element for each shard that the member did not own before and of which messages
+	// may have been sent that are not settled, because an owner did not release it or did not know
+	// their outcome: how long ago the oldest attempt began, at most. For other shards it means nothing.
+	Unsure map[int]time.Duration
 }
 
 // Slice is the part of a shard that belongs to one tenant and is read separately.
@@ -168,4 +179,9 @@ type Mark struct {
 	Shard int
 	Batch *Batch
 	Done  int
+
+	// Sent is when the oldest attempt began to send a message beyond the position, or one whose
+	// outcome was still unknown when the mark was made. Without one it is when the mark was made, for
+	// Settle, because the next attempt may begin at once, and zero for Release.
+	Sent time.Time
 }

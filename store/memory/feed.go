@@ -45,10 +45,15 @@ func (f *feed) Balance(ctx context.Context) (feeds.Share, error) {
 		}
 		share.Deferred = f.ledger.deferred.anyDue()
 		share.Excluded = f.ledger.exclusions()
+		share.ID, share.Terms, share.Unsure = f.ledger.id, make(map[int]int64), make(map[int]time.Duration)
 		share.Shards = f.take(now, share.Quota)
 		clear(f.told)
 		for _, i := range share.Shards {
 			f.told[i] = true
+			l := &f.ledger.leases[i]
+			if share.Terms[i] = l.term; !l.sent.IsZero() {
+				share.Unsure[i] = now.Sub(l.sent)
+			}
 			if f.ledger.leases[i].crashes >= 1 {
 				share.Orphans = append(share.Orphans, i)
 			}
@@ -88,14 +93,24 @@ func (f *feed) take(now time.Time, quota int) []int {
 				f.taken[i]++
 				l.crashes++
 			}
+			l.doubt()
+			l.term++
 			l.owner, l.until, l.at = f, now.Add(f.lease), now
 			held = append(held, i)
 		case l.owner == f: // not in the share, so the caller discards what it read: fence it
+			l.doubt()
 			l.owner = nil
 		}
 	}
 	slices.Sort(held)
 	return held
+}
+
+// doubt records that the owner, if there is one, may have sent something since its last mark.
+func (l *lease) doubt() {
+	if l.owner != nil && l.sent.IsZero() {
+		l.sent = l.at
+	}
 }
 
 // Read implements [feeds.Feed].
@@ -221,12 +236,18 @@ func (f *feed) settle(marks []feeds.Mark, now, until time.Time) (lost []int, err
 			continue
 		}
 		l := &f.ledger.leases[m.Shard]
-		l.until, l.at = until, now
 		if m.Batch == nil {
+			l.sent, l.until, l.at = m.Sent, until, now
 			continue
 		}
 		f.ledger.settled = now
 		w, _ := m.Batch.Cursor.(window)
+		if w.taken == f.taken[m.Shard] {
+			l.sent = m.Sent
+		} else { // read before the shard was lost: it says nothing of what was sent since
+			l.doubt()
+		}
+		l.until, l.at = until, now
 		// Late marks must not move the position back.
 		if to := min(w.from+m.Done, w.to); w.taken == f.taken[m.Shard] && to > l.settled {
 			if len(l.started) > 0 { // deferred messages are before l.settled, and may still be the cause of crashes

@@ -135,7 +135,7 @@ func (s *DB) Rewind(ctx context.Context, by admin.By, name string, to admin.Poin
 			}
 			n += lease.settled - sh.base - place
 			lease.settled = sh.base + place
-			lease.owner = nil // the owner must start again at the new position
+			lease.owner, lease.sent = nil, time.Time{} // the owner must start again at the new position, and send everything
 		}
 		e := entryOf(by, "feed rewind", name, now)
 		e.Count, e.Target = n, target

@@ -91,6 +91,7 @@ func (s *shard) fit(from, to, bytes int) int {
 
 // ledger is the state of one feed: its positions, leases, members and deferred messages.
 type ledger struct {
+	id               string
 	created, settled time.Time
 	destination      string
 	paused           bool
@@ -106,6 +107,8 @@ type lease struct {
 	until   time.Time
 	at      time.Time       // when it was last taken, settled or renewed
 	settled int             // position of the first message that is not settled
+	sent    time.Time       // when the oldest attempt beyond settled began; zero if there is none, or none before at
+	term    int64           // how often it was taken
 	crashes int             // owners in a row whose lease expired without progress
 	started map[int64]start // by seq: suspect messages whose start was recorded
 }
@@ -205,7 +208,7 @@ func (s *DB) admit(name string, member feeds.Member, now time.Time) error {
 // create creates a feed and records that. The caller holds the lock.
 func (s *DB) create(by admin.By, name string, from feeds.Origin, destination string, now time.Time) {
 	l := &ledger{
-		created: now, destination: destination, leases: make([]lease, len(s.shards)), members: make(map[*feed]time.Time),
+		id: postrider.NewID().String(), created: now, destination: destination, leases: make([]lease, len(s.shards)), members: make(map[*feed]time.Time),
 		problems: make(map[string]*feeds.Problem),
 	}
 	e := entryOf(by, "feed add", name, now)

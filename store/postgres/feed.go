@@ -53,6 +53,9 @@ type ownedShard struct {
 	settledIn int    // how much of that page was settled
 	caughtUp  bool   // everything handed out is settled
 	crashes   int    // owners in a row that disappeared without progress
+	term      int64  // number of the ledger row by which this member took the shard
+	taken     time.Time
+	sent      time.Time // when the oldest attempt began to send a message beyond settled; zero if there is none, or none before taken
 	slice
 }
 
@@ -78,6 +81,7 @@ func (f *feed) balance(ctx context.Context) (feeds.Share, error) {
 			return feeds.Share{}, fmt.Errorf("postgres: balance: %w", f.noteReset(err))
 		}
 	}
+	asked := time.Now()
 	share, state, err := f.askBalance(ctx)
 	if err != nil {
 		return feeds.Share{}, fmt.Errorf("postgres: balance: %w", f.noteReset(err))
@@ -109,10 +113,18 @@ func (f *feed) balance(ctx context.Context) (feeds.Share, error) {
 	if f.stop != nil {
 		f.idle = nil
 	}
+	share.Terms, share.Unsure = map[int]int64{}, map[int]time.Duration{}
 	for shard, row := range state.held {
 		if f.owned[shard] == nil {
 			f.idle = nil
-			f.owned[shard] = &ownedShard{n: row.n, read: row.at, settled: row.at, caughtUp: true, crashes: row.crashes, slice: row.slice}
+			f.owned[shard] = &ownedShard{
+				n: row.n, read: row.at, settled: row.at, caughtUp: true, crashes: row.crashes, term: row.n,
+				taken: asked, sent: row.unsure, slice: row.slice,
+			}
+		}
+		share.Terms[shard] = f.owned[shard].term
+		if !row.unsure.IsZero() {
+			share.Unsure[shard] = time.Since(row.unsure)
 		}
 		share.Shards = append(share.Shards, shard)
 		if f.owned[shard].hasStopped(f.stop) {
@@ -341,9 +353,20 @@ func (f *feed) settle(ctx context.Context, marks []feeds.Mark, release bool) (lo
 // move returns the settled position after a mark. The position never goes back.
 func (l *ownedShard) move(m feeds.Mark) cursor {
 	at := l.settled
+	var p *page
 	if m.Batch != nil {
-		p, ok := m.Batch.Cursor.(*page)
-		if ok && p.shard == l && (p.no > l.settledNo || p.no == l.settledNo && m.Done > l.settledIn) {
+		p, _ = m.Batch.Cursor.(*page)
+	}
+	switch {
+	case m.Batch == nil:
+		l.sent = m.Sent
+	case p == nil || p.shard != l: // read before the shard was lost: it says nothing of what was sent since
+		if l.sent.IsZero() {
+			l.sent = l.taken
+		}
+	default:
+		l.sent = m.Sent
+		if p.no > l.settledNo || p.no == l.settledNo && m.Done > l.settledIn {
 			l.settledNo, l.settledIn = p.no, m.Done
 			l.caughtUp = p.no == l.pages && m.Done >= len(p.seqs)
 			at = p.position(m.Done)

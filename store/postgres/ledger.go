@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -15,7 +16,8 @@ import (
 type ledgerRow struct {
 	n       int64
 	at      cursor
-	crashes int // owners in a row that disappeared without progress
+	crashes int       // owners in a row that disappeared without progress
+	unsure  time.Time // since then something may have been sent that is not settled; zero if nothing was
 	slice
 }
 
@@ -64,11 +66,13 @@ func (f *feed) askBalance(ctx context.Context) (share feeds.Share, state ledgerS
 		stopS             *string
 		stopLo, stopHi    *int64
 		stopStarts        []int64
+		unsure            *int64
+		id                *string
 	)
 	_, err = pgx.ForEachRow(rows, []any{&shard, &n, &s1, &lo, &starts, &s2, &lo2, &starts2, &last, &hi, &quota, &memberSize, &state.generation,
 		&crashes, &share.Deferred, &share.Paused, &base, &tenant, &others, &excluded, &state.shards,
-		&share.Moving, &stopS, &stopLo, &stopStarts, &stopHi}, func() error {
-		share.Quota, share.Members = quota, memberSize
+		&share.Moving, &stopS, &stopLo, &stopStarts, &stopHi, &unsure, &id}, func() error {
+		share.Quota, share.Members, share.ID = quota, memberSize, value(id)
 		if stopS != nil {
 			state.stop = &stop{storedPoint(*stopS, *stopLo, stopStarts), *stopHi}
 		}
@@ -78,7 +82,10 @@ func (f *feed) askBalance(ctx context.Context) (share feeds.Share, state ledgerS
 		if shard == nil {
 			return nil
 		}
-		row := ledgerRow{*n, cursor{from: storedPoint(*s1, *lo, starts)}, *crashes, slice{*base, value(tenant), value(others)}}
+		row := ledgerRow{n: *n, at: cursor{from: storedPoint(*s1, *lo, starts)}, crashes: *crashes, slice: slice{*base, value(tenant), value(others)}}
+		if unsure != nil {
+			row.unsure = time.Now().Add(-time.Duration(*unsure) * time.Millisecond)
+		}
 		if s2 != nil {
 			row.at.to, row.at.last, row.at.hi = storedPoint(*s2, *lo2, starts2), *last, *hi
 		}
@@ -113,7 +120,7 @@ func (e *ledgerEntry) add(shard int, l *ownedShard, at cursor) {
 func (f *feed) askSettle(ctx context.Context, e *ledgerEntry) (map[int]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	var shards, n, s1, lo, starts, s2, lo2, starts2, last, hi, crashes array
+	var shards, n, s1, lo, starts, s2, lo2, starts2, last, hi, crashes, sent array
 	for i, c := range e.at {
 		shards.int(int64(e.shards[i]))
 		n.int(e.n[i])
@@ -126,11 +133,12 @@ func (f *feed) askSettle(ctx context.Context, e *ledgerEntry) (map[int]bool, err
 		last.int(c.last)
 		hi.int(c.hi)
 		crashes.int(int64(e.owned[i].crashes))
+		sent.int(age(e.owned[i].sent))
 	}
-	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT @schema@.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"),
+	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT @schema@.settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"),
 		pgx.QueryExecModeExec, f.name, f.id.String(), leaseText(f.member.Lease), e.generation, e.release,
 		shards.String(), n.String(), s1.String(), lo.String(), starts.String(), s2.String(), lo2.String(), starts2.String(), last.String(),
-		hi.String(), crashes.String())
+		hi.String(), crashes.String(), sent.String())
 	if err != nil {
 		return nil, err
 	}
@@ -141,6 +149,14 @@ func (f *feed) askSettle(ctx context.Context, e *ledgerEntry) (map[int]bool, err
 		return nil
 	})
 	return kept, err
+}
+
+// age returns how many milliseconds ago a time was, and -1 for the zero time.
+func age(t time.Time) int64 {
+	if t.IsZero() {
+		return -1
+	}
+	return max(0, time.Since(t).Milliseconds())
 }
 
 func (f *feed) exec(ctx context.Context, sql string, args ...any) error {

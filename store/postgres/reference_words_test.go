@@ -87,6 +87,7 @@ var columnWords = map[string]map[string]string{
 		"paused":      "Whether an operator has paused it.",
 		"destination": "Scheme and host of its destination, as its relays have set it.",
 		"shards":      "Number of parts into which its keys are divided.",
+		"id":          "Tells the feed from all others at a destination. Copies of the database share it.",
 	},
 	"audit": {
 		"n":      "Number of the record.",

@@ -24,6 +24,10 @@ type reader struct {
 	t      *testing.T
 	feed   feeds.Feed
 	shards []int // owned according to the last Balance or Release
+
+	// What Balance said when it first returned a shard.
+	unsure map[int]time.Time
+	terms  map[int]int64
 }
 
 // join opens a feed and creates it if needed. It takes no shards yet.
@@ -41,7 +45,7 @@ func joinAs(t *testing.T, h Harness, feed string, member feeds.Member) *reader {
 	t.Cleanup(func() {
 		_ = f.Close(context.WithoutCancel(t.Context())) // the test may have closed it
 	})
-	return &reader{t: t, feed: f}
+	return &reader{t: t, feed: f, unsure: map[int]time.Time{}, terms: map[int]int64{}}
 }
 
 // joinAlone opens a feed and waits until it owns every shard, as the only live member will.
@@ -65,6 +69,15 @@ func (r *reader) balance() feeds.Share {
 	share, err := r.feed.Balance(r.t.Context())
 	if err != nil {
 		r.t.Fatalf("Balance: %v", err)
+	}
+	for _, shard := range share.Shards {
+		if slices.Contains(r.shards, shard) {
+			continue
+		}
+		r.terms[shard], r.unsure[shard] = share.Terms[shard], time.Time{}
+		if age, ok := share.Unsure[shard]; ok {
+			r.unsure[shard] = time.Now().Add(-age)
+		}
 	}
 	r.shards = slices.Clone(share.Shards)
 	return share

@@ -117,6 +117,9 @@ var logTests = []test{
 	{"FairShare", testFairShare},
 	{"DeadMemberIsReplaced", testDeadMemberIsReplaced},
 	{"CancelledContext", testCancelledContext},
+	{"Unsure", testUnsure},
+	{"UnsureAfterStaleMark", testUnsureAfterStaleMark},
+	{"FeedIDs", testFeedIDs},
 
 	{"ConcurrentWriters", testConcurrentWriters},
 }

@@ -106,7 +106,7 @@ func (d *Admin) rewind(ctx context.Context, tx *sql.Tx, f *served, reached func(
 	if n == 0 {
 		return 0, nil
 	}
-	_, err = d.cfg.stmt("UPDATE {leases} SET token = token + 1, holder = NULL, expires_at = NULL, crashes = 0, changed_at = {now} WHERE feed = ").
+	_, err = d.cfg.stmt("UPDATE {leases} SET token = token + 1, holder = NULL, expires_at = NULL, sent_at = NULL, crashes = 0, changed_at = {now} WHERE feed = ").
 		Word(f.name).SQL(" AND ").Numbers("shard", "smallint", slices.Collect(maps.Keys(freed))).Exec(ctx, tx)
 	return n, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/table/internal/sqltext"
@@ -21,6 +22,7 @@ type lease struct {
 	free    bool // it names nobody
 	over    bool // it has run out, or names nobody
 	crashes int
+	unsure  sql.NullInt64 // since how many microseconds something may have been sent that is not settled
 }
 
 // Balance implements [feeds.Feed].
@@ -57,20 +59,30 @@ func (f *feed) Balance(ctx context.Context) (feeds.Share, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	next := make(map[int]*ownedShard)
+	var fresh []lease
 	for _, l := range kept {
 		if f.owned[l.shard] == nil && owned[l.shard] != nil {
 			continue // lost, or given up, meanwhile
 		}
 		if next[l.shard] = f.owned[l.shard]; next[l.shard] == nil {
 			next[l.shard] = newOwnedShard(l.token, l.crashes) // a balance has taken it whose answer was lost
+			fresh = append(fresh, l)
 		}
 	}
 	for _, l := range taken {
 		next[l.shard] = newOwnedShard(l.token, l.crashes)
 	}
+	share.Unsure = make(map[int]time.Duration)
+	for _, l := range slices.Concat(taken, fresh) {
+		if l.unsure.Valid {
+			share.Unsure[l.shard] = time.Duration(l.unsure.Int64) * time.Microsecond
+		}
+	}
 	f.owned = next
+	share.Terms = make(map[int]int64)
 	for shard, l := range f.owned {
 		share.Shards = append(share.Shards, shard)
+		share.Terms[shard] = l.token
 		if l.crashes >= 1 {
 			share.Orphans = append(share.Orphans, shard)
 		}
@@ -110,11 +122,13 @@ func short(text string, length int) string {
 func (f *feed) quota(ctx context.Context, tx *sql.Tx) (feeds.Share, error) {
 	var share feeds.Share
 	var paused, due sql.NullInt64
+	var id sql.NullString
 	s := f.cfg().stmt("SELECT (SELECT paused FROM {feeds} WHERE feed = ").Word(f.name).
-		SQL("), ")
-	if err := f.anyDue(s).Row(ctx, tx).Scan(&paused, &due); err != nil {
+		SQL("), (SELECT id FROM {feeds} WHERE feed = ").Word(f.name).SQL("), ")
+	if err := f.anyDue(s).Row(ctx, tx).Scan(&paused, &id, &due); err != nil {
 		return share, err
 	}
+	share.ID = id.String
 	if !paused.Valid {
 		return share, errRemoved
 	}
@@ -151,7 +165,9 @@ const leaseColumns = `shard, token, CASE WHEN holder IS NULL THEN 1 ELSE 0 END,
 
 // leases reads the feed's leases, or those of some shards, which it then locks unless others have.
 func (f *feed) leases(ctx context.Context, tx *sql.Tx, lock []int) ([]lease, error) {
-	s := f.cfg().stmt("SELECT ", leaseColumns, "CASE WHEN holder = ").Text(f.id).SQL(" THEN 1 ELSE 0 END FROM {leases} WHERE feed = ").Word(f.name)
+	d := f.cfg().Dialect
+	age := d.Micros("{now}") + " - " + d.Micros("coalesce(sent_at, CASE WHEN holder IS NOT NULL THEN changed_at END)") + ", "
+	s := f.cfg().stmt("SELECT ", leaseColumns, age, "CASE WHEN holder = ").Text(f.id).SQL(" THEN 1 ELSE 0 END FROM {leases} WHERE feed = ").Word(f.name)
 	if lock != nil {
 		s.SQL(" AND ").Numbers("shard", "smallint", lock)
 	}
@@ -161,7 +177,7 @@ func (f *feed) leases(ctx context.Context, tx *sql.Tx, lock []int) ([]lease, err
 	var all []lease
 	err := s.Each(ctx, tx, func(scan func(...any) error) error {
 		var l lease
-		err := scan(&l.shard, &l.token, &l.free, &l.over, &l.crashes, &l.mine)
+		err := scan(&l.shard, &l.token, &l.free, &l.over, &l.crashes, &l.unsure, &l.mine)
 		all = append(all, l)
 		return err
 	})
@@ -223,26 +239,46 @@ func (f *feed) take(ctx context.Context, tx *sql.Tx, quota int, owned map[int]*o
 			taken, fresh = append(taken, l), append(fresh, l.shard)
 		}
 	}
-	return kept, taken, errors.Join(f.renew(ctx, tx, renewed), f.hold(ctx, tx, fresh), f.give(ctx, tx, given))
+	return kept, taken, errors.Join(f.renew(ctx, tx, renewed, nil), f.hold(ctx, tx, fresh), f.give(ctx, tx, given, nil))
 }
 
-// renew prolongs leases.
-func (f *feed) renew(ctx context.Context, tx *sql.Tx, shards []int) error {
-	return f.update(ctx, tx, shards, func(s *sqltext.Stmt) { s.SQL("changed_at = {now}, expires_at = ").Later("{now}", f.member.Lease) })
+// renew prolongs leases, whose marks say what was sent; without moves there are no marks.
+func (f *feed) renew(ctx context.Context, tx *sql.Tx, shards []int, moves map[int]*move) error {
+	return f.update(ctx, tx, shards, func(s *sqltext.Stmt) {
+		sent(s, shards, moves).SQL("changed_at = {now}, expires_at = ").Later("{now}", f.member.Lease)
+	})
+}
+
+// sent sets sent_at. It comes first: MySQL uses new values in what follows.
+func sent(s *sqltext.Stmt, shards []int, moves map[int]*move) *sqltext.Stmt {
+	const unknown = "CASE WHEN holder IS NULL THEN sent_at ELSE coalesce(sent_at, changed_at) END"
+	s.SQL("sent_at = CASE WHEN 1 = 0 THEN NULL")
+	for _, shard := range shards {
+		m := moves[shard]
+		if m == nil || m.stale {
+			continue
+		}
+		if s.SQL(" WHEN shard = ").Number(int64(shard)).SQL(" THEN "); m.sent.IsZero() {
+			s.SQL("NULL")
+		} else {
+			s.Later("{now}", -max(0, time.Since(m.sent)))
+		}
+	}
+	return s.SQL(" ELSE ", unknown, " END, ")
 }
 
 // hold makes leases the member's.
 func (f *feed) hold(ctx context.Context, tx *sql.Tx, shards []int) error {
 	return f.update(ctx, tx, shards, func(s *sqltext.Stmt) {
-		s.SQL("token = token + 1, crashes = CASE WHEN holder IS NULL THEN 0 ELSE crashes + 1 END, holder = ").Text(f.id).
+		sent(s, nil, nil).SQL("token = token + 1, crashes = CASE WHEN holder IS NULL THEN 0 ELSE crashes + 1 END, holder = ").Text(f.id).
 			SQL(", changed_at = {now}, expires_at = ").Later("{now}", f.member.Lease)
 	})
 }
 
-// give makes leases nobody's.
-func (f *feed) give(ctx context.Context, tx *sql.Tx, shards []int) error {
+// give makes leases nobody's, like renew.
+func (f *feed) give(ctx context.Context, tx *sql.Tx, shards []int, moves map[int]*move) error {
 	return f.update(ctx, tx, shards, func(s *sqltext.Stmt) {
-		s.SQL("token = token + 1, holder = NULL, expires_at = NULL, changed_at = {now}")
+		sent(s, shards, moves).SQL("token = token + 1, holder = NULL, expires_at = NULL, changed_at = {now}")
 	})
 }
 

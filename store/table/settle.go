@@ -19,10 +19,12 @@ const settleChunk = 2000
 // move is how far a mark settles a shard.
 type move struct {
 	shard *ownedShard
-	to    int      // the position
-	rows  []string // to be marked as delivered
-	done  []string // all that are settled
-	left  []string // claimed, and not settled
+	to    int       // the position
+	sent  time.Time // when the oldest attempt beyond it began
+	stale bool      // the mark says nothing of that: it is of an earlier lease, or there is a rest
+	rows  []string  // to be marked as delivered
+	done  []string  // all that are settled
+	left  []string  // claimed, and not settled
 }
 
 // Settle implements [feeds.Feed].
@@ -117,11 +119,15 @@ func (f *feed) moves(marks []feeds.Mark) (moves map[int]*move, shards []int, res
 		if l == nil {
 			continue
 		}
-		to := l.target(m)
+		to, stale := l.target(m)
+		next := &move{shard: l, to: to, sent: m.Sent, stale: stale}
 		if before := moves[m.Shard]; before != nil {
-			to = max(to, before.to)
+			next.to, next.stale = max(to, before.to), stale || before.stale
+			if !before.sent.IsZero() && before.sent.Before(next.sent) {
+				next.sent = before.sent
+			}
 		}
-		moves[m.Shard] = &move{shard: l, to: to}
+		moves[m.Shard] = next
 	}
 	budget := settleChunk
 	for _, shard := range shards {
@@ -130,7 +136,7 @@ func (f *feed) moves(marks []feeds.Mark) (moves map[int]*move, shards []int, res
 			continue
 		}
 		if most := m.shard.base + budget; m.to > most {
-			m.to, rest = most, true
+			m.to, m.stale, rest = most, true, true
 		}
 		budget -= m.to - m.shard.base
 		m.left = slices.Collect(maps.Keys(m.shard.claimed))
@@ -173,10 +179,10 @@ func (f *feed) write(ctx context.Context, tx *sql.Tx, held []int, moves map[int]
 		if err := f.t.unclaim(ctx, tx, left); err != nil {
 			return false, err
 		}
-		if err := f.give(ctx, tx, held); err != nil {
+		if err := f.give(ctx, tx, held, moves); err != nil {
 			return false, err
 		}
-	} else if err := f.renew(ctx, tx, held); err != nil {
+	} else if err := f.renew(ctx, tx, held, moves); err != nil {
 		return false, err
 	}
 	return f.note(ctx, tx, len(moved) > 0)

@@ -72,15 +72,15 @@ func (l *ownedShard) refresh() {
 }
 
 // target is the position up to which a mark settles the shard, which never goes back.
-func (l *ownedShard) target(m feeds.Mark) int {
+func (l *ownedShard) target(m feeds.Mark) (to int, stale bool) {
 	if m.Batch == nil {
-		return l.base
+		return l.base, false
 	}
 	p, ok := m.Batch.Cursor.(*page)
 	if !ok || p.shard != l {
-		return l.base
+		return l.base, true
 	}
-	return max(l.base, min(p.from+m.Done, p.to))
+	return max(l.base, min(p.from+m.Done, p.to)), false
 }
 
 // advance forgets the messages before a position, which are settled.

@@ -160,7 +160,7 @@ func (s *feedStore) enrol(ctx context.Context, tx *sql.Tx, t *table, name string
 	if s.cfg.Dialect == sqltext.MySQL {
 		insert, otherwise = "INSERT IGNORE INTO ", ""
 	}
-	_, err = s.cfg.stmt(insert, "{feeds} (feed, table_name, shards, filter, created_at) VALUES (").Word(name).SQL(", ").Text(t.label).SQL(", ").
+	_, err = s.cfg.stmt(insert, "{feeds} (feed, id, table_name, shards, filter, created_at) VALUES (").Word(name).SQL(", ").Text(postrider.NewID().String()).SQL(", ").Text(t.label).SQL(", ").
 		Number(int64(t.shards)).SQL(", ").Text(filterText(&s.cfg.Only)).SQL(", {now})", otherwise).Exec(ctx, tx)
 	if err != nil {
 		return 0, err

@@ -138,6 +138,9 @@ func (m *Machine) nextCall(now time.Time) *Call {
 		batch, index := m.window.place(pos)
 		call.Start = m.suspects.start(int64(pos), feeds.Start{Batch: batch, Index: index})
 	}
+	if m.window.oldest().IsZero() {
+		m.window.sent = now
+	}
 	m.window.flying = true
 	m.pace.began = now
 	m.pace.call = msgs
@@ -298,12 +301,17 @@ func (m *Machine) Problems() []feeds.Problem { return m.names.takeProblems() }
 // Mark returns how far the shard is confirmed.
 func (m *Machine) Mark() Mark { return m.mark }
 
+// Sent returns when the oldest attempt began to send a message that [Machine.Mark] does not include;
+// zero if there is none.
+func (m *Machine) Sent() time.Time { return m.window.oldest() }
+
 // Recall returns the messages that were confirmed recently.
 func (m *Machine) Recall() map[postrider.ID]bool { return m.memory.recall() }
 
 // Standing is the state of the machine as the relay shows and uses it.
 type Standing struct {
-	Buffered    int // messages that were read and are not in the confirmed prefix
+	Passed      int // messages in the confirmed prefix
+	Buffered    int // messages that were read and are not in it
 	Bytes       int // their approximate size in memory
 	BlockedKeys int
 	HeldNames   int
@@ -315,7 +323,7 @@ type Standing struct {
 // Standing returns the current state.
 func (m *Machine) Standing() Standing {
 	s := Standing{
-		Buffered: m.window.end - m.window.passed, Bytes: m.window.bytes, BlockedKeys: len(m.deferrals.blocked), HeldNames: m.names.held,
+		Passed: m.window.passed, Buffered: m.window.end - m.window.passed, Bytes: m.window.bytes, BlockedKeys: len(m.deferrals.blocked), HeldNames: m.names.held,
 		Failing: m.failing, Suspicious: m.suspects.left > 0, NextProbe: m.names.nextProbe(),
 	}
 	for _, r := range m.inbox {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/store/feeds"
@@ -34,6 +35,8 @@ type window struct {
 	repeated int   // number of them that were sent before
 
 	urgent []int // messages with a priority; only if tracked
+
+	sent time.Time // when the oldest attempt beyond first began, if there is one
 
 	scratch []postrider.Message // buffer for calls that are not part of one batch
 	used    int                 // number of messages in scratch
@@ -133,6 +136,15 @@ func (w *window) endDefer(pos int) {
 	w.order.endDefer(pos)
 	w.last = max(w.last, pos)
 	w.skip()
+}
+
+// oldest returns when the oldest attempt to send an unconfirmed message began, or one behind such a
+// message; zero if there is none.
+func (w *window) oldest() time.Time {
+	if !w.flying && w.last < w.first && (!w.tracked || w.order.failed == 0) {
+		return time.Time{}
+	}
+	return w.sent
 }
 
 // skip moves first past confirmed messages.

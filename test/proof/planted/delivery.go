@@ -99,8 +99,8 @@ var delivery = []Bug{
 			},
 			{
 				"store/postgres/sql/functions/relay.sql",
-				"  crashes smallint[])",
-				"  crashes smallint[], process_clock timestamptz)",
+				"  crashes smallint[], sent_ms bigint[])",
+				"  crashes smallint[], sent_ms bigint[], process_clock timestamptz)",
 			},
 			{
 				"store/postgres/sql/functions/relay.sql",
@@ -109,9 +109,8 @@ var delivery = []Bug{
 			},
 			{"store/postgres/ledger.go", "$4, nullif($5, ''))", "$4, nullif($5, ''), $6)"},
 			{"store/postgres/ledger.go", "leaseText(f.member.Lease), f.cfg.Home)", "leaseText(f.member.Lease), f.cfg.Home, time.Now())"},
-			{"store/postgres/ledger.go", "$15, $16)", "$15, $16, $17)"},
-			{"store/postgres/ledger.go", "hi.String(), crashes.String())", "hi.String(), crashes.String(), time.Now())"},
-			{"store/postgres/ledger.go", "\t\"errors\"\n", "\t\"errors\"\n\t\"time\"\n"},
+			{"store/postgres/ledger.go", "$16, $17)", "$16, $17, $18)"},
+			{"store/postgres/ledger.go", "crashes.String(), sent.String())", "crashes.String(), sent.String(), time.Now())"},
 		},
 	},
 	{

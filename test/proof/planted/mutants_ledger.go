@@ -62,8 +62,8 @@ var ledgerMutants = []Bug{
 		Plant: []Change{
 			{
 				"store/postgres/feed.go",
-				"ok && p.shard == l && (p.no",
-				"ok && (p.no",
+				"case p == nil || p.shard != l:",
+				"case p == nil:",
 			},
 		},
 	},
@@ -75,8 +75,8 @@ var ledgerMutants = []Bug{
 		Plant: []Change{
 			{
 				"store/postgres/feed.go",
-				" && (p.no > l.settledNo || p.no == l.settledNo && m.Done > l.settledIn) {",
-				" {",
+				"if p.no > l.settledNo || p.no == l.settledNo && m.Done > l.settledIn {",
+				"{",
 			},
 		},
 	},
@@ -205,8 +205,47 @@ var ledgerMutants = []Bug{
 		Plant: []Change{
 			{
 				"store/postgres/sql/functions/relay.sql",
-				"least(c.crashes, 999) + 1 END)",
-				"0 END)",
+				"least(c.crashes, 999) + 1 END,",
+				"0 END,",
+			},
+		},
+	},
+	{
+		ID:    "M84",
+		Name:  "take over: attempts forgotten",
+		Does:  "After two crashes, messages of the first owner are sent again although they have arrived.",
+		Tests: []Test{suiteTest("Unsure")},
+		Plant: []Change{
+			{
+				"store/postgres/sql/functions/relay.sql",
+				"least(c.crashes, 999) + 1 END, c.unsure)",
+				"least(c.crashes, 999) + 1 END, NULL)",
+			},
+		},
+	},
+	{
+		ID:    "M85",
+		Name:  "take over: only settled attempts",
+		Does:  "Messages of an owner that died before its first settlement are sent again although they have arrived.",
+		Tests: []Test{suiteTest("Unsure")},
+		Plant: []Change{
+			{
+				"store/postgres/sql/schema/001.sql",
+				"coalesce(c.sent, CASE WHEN NOT c.released THEN c.at END) AS unsure",
+				"c.sent AS unsure",
+			},
+		},
+	},
+	{
+		ID:    "M86",
+		Name:  "settle: a mark of an earlier epoch forgets attempts",
+		Does:  "Messages are sent again although they have arrived.",
+		Tests: []Test{suiteTest("UnsureAfterStaleMark")},
+		Plant: []Change{
+			{
+				"store/postgres/feed.go",
+				"l.sent = l.taken\n",
+				"l.sent = m.Sent\n",
 			},
 		},
 	},

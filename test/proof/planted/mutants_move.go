@@ -49,8 +49,8 @@ var moveMutants = []Bug{
 		Plant: []Change{
 			{
 				"store/postgres/sql/functions/shards.sql",
-				"clock_timestamp(), move.s, move.lo, move.starts\n",
-				"clock_timestamp(), move.s, move.lo, array_fill(move.lo, ARRAY[cardinality(move.starts)])\n",
+				"clock_timestamp(), move.s, move.lo, move.starts,\n",
+				"clock_timestamp(), move.s, move.lo, array_fill(move.lo, ARRAY[cardinality(move.starts)]),\n",
 			},
 		},
 	},
@@ -62,8 +62,8 @@ var moveMutants = []Bug{
 		Plant: []Change{
 			{
 				"store/postgres/sql/functions/shards.sql",
-				"clock_timestamp(), move.s, move.lo, move.starts\n",
-				"clock_timestamp(), move.s, move.hi, move.starts\n",
+				"clock_timestamp(), move.s, move.lo, move.starts,\n",
+				"clock_timestamp(), move.s, move.hi, move.starts,\n",
 			},
 		},
 	},

@@ -173,15 +173,16 @@ $$;
 REVOKE ALL ON FUNCTION @schema@.check_home(text) FROM PUBLIC;
 
 -- balance announces a member, takes free shards up to the member's fair share, and returns the
--- shards that it owns, or one row with shard null if there are none. A crash that loses these
--- writes only costs a takeover, so none of them waits for the disk.
+-- shards that it owns, or one row with shard null if there are none. A write waits for the disk only
+-- if shards were taken: after a crash that lost it, nobody would know that their owner had sent
+-- something. Losing others only costs a takeover.
 CREATE OR REPLACE FUNCTION @schema@.balance(
   feed_name text, member_id uuid, member_name text, lease interval, relay_home text DEFAULT NULL)
   RETURNS TABLE (
     shard smallint, n bigint, s1 text, lo bigint, starts bigint[], s2 text, lo2 bigint, starts2 bigint[], last bigint, hi bigint,
     quota integer, members integer, generation text, crashes smallint, deferred boolean, paused boolean,
     base smallint, tenant text, others text, excluded uuid[], shards integer,
-    moving boolean, stop_s text, stop_lo bigint, stop_starts bigint[], stop_hi bigint)
+    moving boolean, stop_s text, stop_lo bigint, stop_starts bigint[], stop_hi bigint, unsure_ms bigint, id text)
   LANGUAGE plpgsql
   SET enable_seqscan = off  -- a plan made while the ledger was small must not read all of it later
   SET enable_bitmapscan = off
@@ -197,7 +198,7 @@ DECLARE
   feed  @schema@.feeds;
   move  @schema@.moves;
   cursors @schema@.cursors[];
-  taken boolean := false;
+  taken smallint[];
   c     record;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
@@ -248,16 +249,17 @@ BEGIN
       END IF;
       CONTINUE WHEN heard IS NULL OR heard > clock_timestamp() - (c.until - c.at) / 4;
     END IF;
-    INSERT INTO @schema@.checkpoints (feed, shard, n, member, until, s1, lo, starts, s2, lo2, starts2, last, hi, crashes)
+    INSERT INTO @schema@.checkpoints (feed, shard, n, member, until, s1, lo, starts, s2, lo2, starts2, last, hi, crashes, sent)
       VALUES (feed_name, c.shard, c.n + 1, member_id, clock_timestamp() + lease, c.s1, c.lo, c.starts, c.s2, c.lo2, c.starts2, c.last, c.hi,
-              CASE WHEN c.released THEN 0 ELSE least(c.crashes, 999) + 1 END)
+              CASE WHEN c.released THEN 0 ELSE least(c.crashes, 999) + 1 END, c.unsure)
       ON CONFLICT DO NOTHING;
     IF FOUND THEN
-      taken := true;
+      taken := taken || c.shard;
       held := held + CASE WHEN c.tenant IS NULL THEN 1 ELSE 0 END;
     END IF;
   END LOOP;
-  IF taken THEN
+  IF taken IS NOT NULL THEN
+    PERFORM set_config('synchronous_commit', 'local', true);
     cursors := ARRAY(SELECT c FROM @schema@.cursors c WHERE c.feed = feed_name);
   END IF;
   SELECT count(*) + fair INTO fair FROM unnest(cursors) c WHERE c.tenant IS NOT NULL AND c.member = member_id AND NOT c.released;
@@ -268,7 +270,8 @@ BEGIN
            OR EXISTS (SELECT FROM @schema@.deferred d WHERE d.feed = feed_name AND d.name_digest IS NOT NULL), coalesce(feed.paused, false),
            c.base, c.tenant, to_jsonb(c.others)::text,
            CASE WHEN row_number() OVER () = 1 THEN ARRAY(SELECT x.id FROM @schema@.excluded x WHERE x.feed = feed_name ORDER BY x.seq) END,
-           coalesce(feed.shards, 0)::integer, move.feed IS NOT NULL, move.s::text, move.lo, move.starts, move.hi
+           coalesce(feed.shards, 0)::integer, move.feed IS NOT NULL, move.s::text, move.lo, move.starts, move.hi,
+           (extract(epoch FROM clock_timestamp() - CASE WHEN c.shard = ANY (taken) THEN c.sent ELSE c.unsure END) * 1000)::bigint, feed.id::text
     FROM (SELECT) one LEFT JOIN unnest(cursors) c ON c.member = member_id AND NOT c.released;
 END
 $$;
@@ -277,11 +280,12 @@ $$;
 -- others have a new owner. Positions are valid only in the generation in which they were read. A
 -- row that is not newer than the newest is refused, even if its primary key is free because sweep
 -- or a change of shards deleted the old row: otherwise a member that was suspended for long would
--- believe that it still owns the shard.
+-- believe that it still owns the shard. sent_ms is how long ago the oldest attempt began to send
+-- something beyond the position, or negative if there was none.
 CREATE OR REPLACE FUNCTION @schema@.settle(
   feed_name text, member_id uuid, lease interval, in_generation text, releasing boolean,
   shards smallint[], n bigint[], s1 text[], lo bigint[], starts text[], s2 text[], lo2 bigint[], starts2 text[], last bigint[], hi bigint[],
-  crashes smallint[])
+  crashes smallint[], sent_ms bigint[])
   RETURNS SETOF smallint
   LANGUAGE plpgsql
   SET enable_seqscan = off
@@ -295,10 +299,12 @@ BEGIN
     RAISE EXCEPTION 'the server has recovered from a crash since these positions were read' USING ERRCODE = 'PR002';
   END IF;
   RETURN QUERY
-    INSERT INTO @schema@.checkpoints (feed, shard, n, member, released, until, s1, lo, starts, s2, lo2, starts2, last, hi, crashes)
+    INSERT INTO @schema@.checkpoints (feed, shard, n, member, released, until, s1, lo, starts, s2, lo2, starts2, last, hi, crashes, sent)
     SELECT feed_name, c.shard, c.n, member_id, releasing, clock_timestamp() + lease, c.s1::pg_snapshot, c.lo, c.starts::bigint[],
-           c.s2::pg_snapshot, c.lo2, c.starts2::bigint[], c.last, c.hi, c.crashes
-    FROM unnest(shards, n, s1, lo, starts, s2, lo2, starts2, last, hi, crashes) AS c(shard, n, s1, lo, starts, s2, lo2, starts2, last, hi, crashes)
+           c.s2::pg_snapshot, c.lo2, c.starts2::bigint[], c.last, c.hi, c.crashes,
+           CASE WHEN c.sent_ms >= 0 THEN clock_timestamp() - c.sent_ms * interval '1 millisecond' END
+    FROM unnest(shards, n, s1, lo, starts, s2, lo2, starts2, last, hi, crashes, sent_ms)
+      AS c(shard, n, s1, lo, starts, s2, lo2, starts2, last, hi, crashes, sent_ms)
     WHERE c.n > (SELECT k.n FROM @schema@.checkpoints k WHERE k.feed = feed_name AND k.shard = c.shard ORDER BY k.n DESC LIMIT 1)
     ORDER BY c.shard
     ON CONFLICT DO NOTHING

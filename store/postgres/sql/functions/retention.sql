@@ -287,8 +287,9 @@ BEGIN
           OR greatest(c.lo, c.lo2, c.last) > coalesce(pg_sequence_last_value('@schema@.message_seq'), 0))
      AND coalesce((SELECT max(m.seq) FROM @schema@.messages m), 0) <= coalesce(pg_sequence_last_value('@schema@.message_seq'), 0) THEN
     LOCK TABLE @schema@.checkpoints IN EXCLUSIVE MODE;
-    INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts, s2, lo2, starts2, last, hi)
-      SELECT c.feed, c.shard, c.n + 1, true, clock_timestamp(), c.s1, c.lo, c.starts, c.s2, c.lo2, c.starts2, c.last, c.hi FROM @schema@.cursors c;
+    INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts, s2, lo2, starts2, last, hi, sent)
+      SELECT c.feed, c.shard, c.n + 1, true, clock_timestamp(), c.s1, c.lo, c.starts, c.s2, c.lo2, c.starts2, c.last, c.hi, c.unsure
+      FROM @schema@.cursors c;
     PERFORM @schema@.move_in();
     DELETE FROM @schema@.members;
     UPDATE @schema@.generation SET id = gen_random_uuid();
@@ -374,8 +375,8 @@ BEGIN
   -- Nothing else has written. So up to the highest number, these snapshots see everything or list
   -- it as in flight.
   snapshot := pg_current_snapshot();
-  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, lo, starts, s1)
-    SELECT c.feed, c.shard, c.n + 1, true, clock_timestamp(), highest, array_fill(lowest, ARRAY[coalesce(cardinality(i.xids), 0)]),
+  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, sent, lo, starts, s1)
+    SELECT c.feed, c.shard, c.n + 1, true, clock_timestamp(), c.unsure, highest, array_fill(lowest, ARRAY[coalesce(cardinality(i.xids), 0)]),
            (least(i.xids[1], pg_snapshot_xmin(snapshot))::text || ':' || pg_snapshot_xmax(snapshot)::text || ':'
             || coalesce(array_to_string(i.xids, ','), ''))::pg_snapshot
     FROM postrider_cursors c

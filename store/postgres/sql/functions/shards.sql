@@ -61,8 +61,9 @@ BEGIN
                   AND part.s2 IS NULL AND whole.s2 IS NULL, false) THEN
     RETURN false;
   END IF;
-  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts)
-    VALUES (feed_name, whole.shard, whole.n + 1, true, clock_timestamp(), whole.s1, greatest(part.lo, whole.lo), whole.starts);
+  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts, sent)
+    VALUES (feed_name, whole.shard, whole.n + 1, true, clock_timestamp(), whole.s1, greatest(part.lo, whole.lo), whole.starts,
+            least(part.unsure, whole.unsure));
   -- Keep the last row, from which the next slice with this number continues: a late settle of this
   -- slice must not find its primary key free.
   DELETE FROM @schema@.checkpoints c WHERE c.feed = feed_name AND c.shard = slice AND c.n < part.n;
@@ -158,9 +159,9 @@ BEGIN
       RETURN false;
     END IF;
     FOR lapsed IN SELECT * FROM @schema@.cursors c WHERE c.feed = feed_name AND NOT c.released LOOP
-      INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts, s2, lo2, starts2, last, hi, crashes)
+      INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts, s2, lo2, starts2, last, hi, crashes, sent)
         VALUES (feed_name, lapsed.shard, lapsed.n + 1, true, clock_timestamp(), lapsed.s1, lapsed.lo, lapsed.starts, lapsed.s2, lapsed.lo2,
-                lapsed.starts2, lapsed.last, lapsed.hi, lapsed.crashes)
+                lapsed.starts2, lapsed.last, lapsed.hi, lapsed.crashes, lapsed.unsure)
         ON CONFLICT DO NOTHING;
       IF NOT FOUND THEN
         RETURN false;  -- its owner is alive after all
@@ -201,8 +202,9 @@ BEGIN
     FROM @schema@.messages m WHERE x.feed = feed_name AND m.seq = x.seq;
   -- The rows of the new shards are numbered from above all others, including former slices. So no
   -- former owner of a shard with one of these numbers can add a row to it.
-  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts)
-    SELECT feed_name, s, l.n + 1, true, clock_timestamp(), move.s, move.lo, move.starts
+  INSERT INTO @schema@.checkpoints (feed, shard, n, released, until, s1, lo, starts, sent)
+    SELECT feed_name, s, l.n + 1, true, clock_timestamp(), move.s, move.lo, move.starts,
+           (SELECT min(c.unsure) FROM @schema@.cursors c WHERE c.feed = feed_name)
     FROM generate_series(0, move.shards - 1) s, (
       SELECT max(k.n) AS n FROM generate_series(0, 1024 + 1001) o CROSS JOIN LATERAL (
         SELECT c.n FROM @schema@.checkpoints c WHERE c.feed = feed_name AND c.shard = o::smallint ORDER BY c.n DESC LIMIT 1) k) l;

@@ -131,7 +131,8 @@ CREATE TABLE @schema@.feeds (
   created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
   paused      boolean     NOT NULL DEFAULT false,
   destination text,                                                     -- where its relays send to; null: no relay has set it
-  shards      smallint    NOT NULL DEFAULT @shards@ CHECK (shards BETWEEN 1 AND 1024)
+  shards      smallint    NOT NULL DEFAULT @shards@ CHECK (shards BETWEEN 1 AND 1024),
+  id          uuid        NOT NULL DEFAULT gen_random_uuid()             -- tells it from other feeds at the destination
 );
 
 -- Changes of a feed's number of shards. First the relays release all cursors. Then they read each
@@ -172,6 +173,9 @@ CREATE TABLE @schema@.checkpoints (
   last     bigint      NOT NULL DEFAULT 0,
   hi       bigint      NOT NULL DEFAULT 0,
   crashes  smallint    NOT NULL DEFAULT 0,  -- owners in a row that disappeared without progress
+  -- When the oldest attempt began to send something beyond this position. Null means that there was
+  -- none, or, unless the row is released, none before it.
+  sent     timestamptz,
   PRIMARY KEY (feed, shard, n)
 );
 
@@ -259,8 +263,9 @@ CREATE FUNCTION @schema@.low(lo bigint, starts bigint[]) RETURNS bigint
 -- Select feed and shard from the lateral join, not from the checkpoint, so that a query for one
 -- feed reads no other feed.
 CREATE VIEW @schema@.cursors AS
-  SELECT f.name AS feed, s.shard, c.n, c.member, c.released, c.at, c.until, c.s1, c.lo, c.starts, c.s2, c.lo2, c.starts2, c.last, c.hi, c.crashes,
-         s.base, s.tenant, s.others, f.shards,
+  SELECT f.name AS feed, s.shard, c.n, c.member, c.released, c.at, c.until, c.s1, c.lo, c.starts, c.s2, c.lo2, c.starts2, c.last, c.hi, c.crashes, c.sent,
+         s.base, s.tenant, s.others, f.shards, f.id,
+         coalesce(c.sent, CASE WHEN NOT c.released THEN c.at END) AS unsure,  -- since then something may have been sent that is not settled
          greatest(@schema@.low(c.lo, c.starts), CASE WHEN c.s2 IS NOT NULL THEN least(c.last, @schema@.low(c.lo2, c.starts2)) END) AS passed  -- nothing up to here is left to deliver
   FROM @schema@.feeds f
   CROSS JOIN LATERAL (

@@ -61,6 +61,7 @@ INSERT IGNORE INTO {identity} (one, id) VALUES (1, left(sha2(concat(uuid(), rand
 -- Of a table with several feeds, each has a filter: no row is meant by two.
 CREATE TABLE IF NOT EXISTS {feeds} (
   feed       varbinary(255) NOT NULL,
+  id         char(36)       NOT NULL,  -- tells it from other feeds at the destination
   table_name varchar(255)   NOT NULL,
   shards     int            NOT NULL,
   paused     tinyint        NOT NULL DEFAULT 0,
@@ -81,7 +82,8 @@ CREATE TABLE IF NOT EXISTS {members} (
   PRIMARY KEY (feed, member)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The token grows by one whenever a shard changes hands: the holder of an older one has been replaced.
+-- The token grows by one whenever a shard changes hands: the holder of an older one has been replaced. sent_at is when the oldest
+-- attempt began to send something that is not settled; if it is null, there was none, or, of a shard with a holder, none before changed_at.
 CREATE TABLE IF NOT EXISTS {leases} (
   feed       varbinary(255) NOT NULL,
   shard      smallint       NOT NULL,
@@ -90,6 +92,7 @@ CREATE TABLE IF NOT EXISTS {leases} (
   expires_at datetime(6),
   changed_at datetime(6),
   crashes    int            NOT NULL DEFAULT 0,
+  sent_at    datetime(6),
   PRIMARY KEY (feed, shard)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 

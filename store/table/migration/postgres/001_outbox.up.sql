@@ -87,6 +87,7 @@ INSERT INTO {identity} (one, id) VALUES (1, replace(gen_random_uuid()::text, '-'
 -- Of a table with several feeds, each has a filter: no row is meant by two.
 CREATE TABLE {feeds} (
   feed       text        NOT NULL PRIMARY KEY,
+  id         text        NOT NULL,  -- tells it from other feeds at the destination
   table_name text        NOT NULL,
   shards     integer     NOT NULL,
   paused     smallint    NOT NULL DEFAULT 0,
@@ -106,7 +107,8 @@ CREATE TABLE {members} (
   PRIMARY KEY (feed, member)
 );
 
--- The token grows by one whenever a shard changes hands: the holder of an older one has been replaced.
+-- The token grows by one whenever a shard changes hands: the holder of an older one has been replaced. sent_at is when the oldest
+-- attempt began to send something that is not settled; if it is null, there was none, or, of a shard with a holder, none before changed_at.
 CREATE TABLE {leases} (
   feed       text     NOT NULL,
   shard      smallint NOT NULL,
@@ -115,6 +117,7 @@ CREATE TABLE {leases} (
   expires_at timestamptz,
   changed_at timestamptz,
   crashes    integer  NOT NULL DEFAULT 0,
+  sent_at    timestamptz,
   PRIMARY KEY (feed, shard)
 );
 

@@ -1,0 +1,232 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/relay/internal/doubt"
+	"github.com/postrider/postrider/store/feeds"
+)
+
+// recallTimeout limits one question to the destination, which may have to read a lot.
+const recallTimeout = 30 * time.Second
+
+// recaller publishes the messages of one shard. Before it sends a message that may have arrived
+// already, it asks the destination, which at the same time fences whoever may still be sending it.
+type recaller struct {
+	pub    postrider.Publisher
+	nameOf func(*postrider.Message) string
+	log    *slog.Logger
+	sender string
+	life   context.Context // ends with the worker
+	asking chan struct{}   // holds a token while the destination is asked
+
+	mu      sync.Mutex
+	book    *doubt.Book
+	reached int // number of messages read when the reader was first at the end of the log; negative before
+}
+
+// newRecaller returns a recaller for a shard whose former owners may have sent something since a
+// time, unless it is zero.
+func newRecaller(s *session, life context.Context, log *slog.Logger, sender string, owner int64, since time.Time) *recaller {
+	r := &recaller{
+		pub: s.pub, nameOf: s.nameOf, log: log, sender: sender, life: life, asking: make(chan struct{}, 1),
+		book: doubt.New(owner, since), reached: -1,
+	}
+	if r.nameOf == nil {
+		r.nameOf = func(*postrider.Message) string { return "" }
+	}
+	return r
+}
+
+// since returns since when former owners may have sent something that is not known; zero if nothing
+// is unknown.
+func (r *recaller) since() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.book.Since()
+}
+
+// reach records that the reader is at the end of the log: former owners can have sent nothing beyond
+// the messages that were read, whose number is given. It reports whether that is news.
+func (r *recaller) reach(read int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.book.Since().IsZero() || r.reached >= 0 {
+		return false
+	}
+	r.reached = read
+	return true
+}
+
+// pass records how many messages are confirmed or deferred. Doubts about former owners end with the
+// last one that they can have sent.
+func (r *recaller) pass(passed int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.book.Since().IsZero() && r.reached >= 0 && passed >= r.reached && !r.book.Waits() {
+		r.book.Close()
+	}
+}
+
+// postpone records that messages are deferred.
+func (r *recaller) postpone(all []feeds.Deferral) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.book.Since().IsZero() {
+		return
+	}
+	for i := range all {
+		m := &all[i].Batch.Messages[all[i].Index]
+		r.book.Defer(r.nameOf(m), m.ID)
+	}
+}
+
+// publish sends messages that may have arrived only if the destination does not have them. Those
+// that it has count as confirmed.
+func (r *recaller) publish(ctx context.Context, msgs []postrider.Message) []error {
+	r.mu.Lock()
+	idle := r.book.Idle()
+	r.mu.Unlock()
+	if idle {
+		return r.send(ctx, msgs)
+	}
+	waits, err := r.ask(ctx, msgs)
+	if err != nil {
+		return slices.Repeat([]error{postrider.Unavailable(err)}, len(msgs))
+	}
+	errs := make([]error, len(msgs))
+	part, places := r.choose(msgs, waits, errs)
+	if len(part) > 0 {
+		for i, err := range r.send(ctx, part) {
+			errs[places[i]] = err
+		}
+	}
+	if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
+		return errs
+	}
+	return nil
+}
+
+// choose returns the messages to be sent and their places. The others have arrived, or get an error:
+// their name has not been answered, or an earlier message of their key has to wait.
+func (r *recaller) choose(msgs []postrider.Message, waits map[string]error, errs []error) (part []postrider.Message, places []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := make(map[string]bool) // keys
+	for i := range msgs {
+		m := &msgs[i]
+		key := m.OrderKey()
+		switch err := waits[r.nameOf(m)]; {
+		case err != nil:
+			errs[i] = err
+			held[key] = key != ""
+		case held[key]:
+			errs[i] = postrider.Unavailable(postrider.ErrNotTried)
+		case !r.book.Has(m.ID):
+			part, places = append(part, *m), append(places, i)
+		}
+	}
+	return part, places
+}
+
+// ask asks the destination about the names of the messages, if that is necessary. It returns the
+// names that must wait.
+func (r *recaller) ask(ctx context.Context, msgs []postrider.Message) (waits map[string]error, err error) {
+	select {
+	case r.asking <- struct{}{}: // questions fence each other
+		defer func() { <-r.asking }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	var names []string
+	for i := range msgs {
+		if name := r.nameOf(&msgs[i]); len(names) == 0 || names[len(names)-1] != name {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	r.mu.Lock()
+	names, since := r.book.Question(slices.Compact(names))
+	term, former := r.book.Term(), !r.book.Since().IsZero()
+	r.mu.Unlock()
+	if len(names) == 0 {
+		return nil, nil
+	}
+	began := time.Now()
+	call, cancel := context.WithTimeout(broker.WithSender(r.life, broker.Sender{Name: r.sender, Term: term}), recallTimeout)
+	defer cancel()
+	stored := 0
+	errs := broker.Recall(call, r.pub, names, since, func(id string) {
+		stored++
+		if id, err := postrider.ParseID(id); err == nil {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.book.Found(names, id)
+		}
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waits = make(map[string]error)
+	answered := 0
+	for i, name := range names {
+		var err error
+		if len(errs) > 0 {
+			err = errs[i]
+		}
+		if err == nil {
+			answered++
+		}
+		wait, note := r.book.Answer(name, err, time.Now())
+		if wait != nil && postrider.ScopeOf(wait) == postrider.ScopeUnknown {
+			wait = postrider.NameUnavailable(fmt.Errorf("asking what has arrived: %w", wait))
+		}
+		if waits[name] = wait; note != nil {
+			r.log.Warn("relay: cannot find out which messages have arrived, some may come twice", "name", name, "err", note)
+		}
+	}
+	level := slog.LevelDebug
+	if former && answered > 0 {
+		level = slog.LevelInfo
+	}
+	r.log.Log(ctx, level, "relay: asked the destination what has arrived", "names", len(names), "answered", answered, "since", since,
+		"stored", stored, "took", time.Since(began).Round(time.Millisecond))
+	return waits, nil
+}
+
+// send publishes messages and records those whose outcome is unknown.
+func (r *recaller) send(ctx context.Context, msgs []postrider.Message) []error {
+	r.mu.Lock()
+	term := r.book.Term()
+	r.mu.Unlock()
+	began := time.Now()
+	errs := r.pub.Publish(broker.WithSender(ctx, broker.Sender{Name: r.sender, Term: term}), msgs)
+	if len(errs) != len(msgs) {
+		return errs
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fenced, own := false, false
+	for i, err := range errs {
+		switch {
+		case err == nil:
+		case errors.Is(err, broker.ErrFenced):
+			if !fenced {
+				fenced, own = true, r.book.Fenced(term)
+			}
+			if own {
+				errs[i] = postrider.Unavailable(postrider.ErrNotTried)
+			}
+		case postrider.ClassOf(err) == postrider.ClassUnknown:
+			r.book.Record(r.nameOf(&msgs[i]), msgs[i].ID, began)
+		}
+	}
+	return errs
+}
