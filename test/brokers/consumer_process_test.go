@@ -36,8 +36,15 @@ type order struct {
 	Record                   string  // a file: the process records calls of the handler there, and needs no database
 }
 
-// TestMain runs a consumer process if the test binary was started as one.
+// TestMain runs a consumer or a relay process if the test binary was started as one.
 func TestMain(m *testing.M) {
+	if text := os.Getenv(relayVariable); text != "" {
+		if err := serveRelay(text); err != nil {
+			fmt.Fprintln(os.Stderr, "relay process:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if text := os.Getenv(processVariable); text != "" {
 		var o order
 		err := json.Unmarshal([]byte(text), &o)

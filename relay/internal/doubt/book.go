@@ -1,7 +1,3 @@
-// Package doubt keeps track of the messages that may have arrived although nobody knows: those that
-// former owners of a shard have sent, and those of our own calls without an answer. It decides what
-// the destination must be asked before anything is sent again. It has no goroutines, clock, locks or
-// I/O.
 package doubt
 
 import (

@@ -119,4 +119,56 @@ var recallMutants = []Bug{
 			},
 		},
 	},
+	{
+		ID:    "M87",
+		Name:  "relay: what has arrived is sent",
+		Does:  "After a crash, the last messages come twice.",
+		Tests: []Test{{"relay", "^TestRecallAfterCrash$"}},
+		Plant: []Change{
+			{
+				"relay/internal/doubt/book.go",
+				"return own || b.former[id]",
+				"return own",
+			},
+		},
+	},
+	{
+		ID:    "M88",
+		Name:  "relay: asks without raising its term",
+		Does:  "A call whose answer was lost is stored after the question: its messages come twice.",
+		Tests: []Test{{"relay/internal/doubt", "^TestFormerOwners$"}},
+		Plant: []Change{
+			{
+				"relay/internal/doubt/book.go",
+				"b.term = min(b.term+1, mostTerm)",
+				"b.term = min(b.term, mostTerm)",
+			},
+		},
+	},
+	{
+		ID:    "M89",
+		Name:  "relay: doubts end too early",
+		Does:  "After a crash with many messages under way, some come twice.",
+		Tests: []Test{{"relay", "^TestRecallAfterCrash$"}},
+		Plant: []Change{
+			{
+				"relay/recall.go",
+				" && r.reached >= 0 && passed >= r.reached && ",
+				" && passed > 0 && ",
+			},
+		},
+	},
+	{
+		ID:    "M90",
+		Name:  "relay: lost answers are forgotten",
+		Does:  "Messages whose confirmation was lost come twice.",
+		Tests: []Test{{"relay", "^TestRecallAfterLostAnswers$"}},
+		Plant: []Change{
+			{
+				"relay/recall.go",
+				"case postrider.ClassOf(err) == postrider.ClassUnknown:",
+				"case false:",
+			},
+		},
+	},
 }
