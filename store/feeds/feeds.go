@@ -63,8 +63,9 @@ type Feed interface {
 	Balance(ctx context.Context) (Share, error)
 
 	// Read returns the next committed messages of the requested shards in delivery order, at most one batch per shard.
-	// It omits shards without new messages, and returns each message once while the member owns the shard. Messages of
-	// one key come in commit order: if a's transaction committed before b was enqueued, a comes first.
+	// It omits a shard only if it has no further messages: if it has not looked at all of them, it may return an empty
+	// batch with More. It returns each message once while the member owns the shard. Messages of one key come in commit
+	// order: if a's transaction committed before b was enqueued, a comes first.
 	Read(ctx context.Context, want []Demand) ([]Batch, error)
 
 	// Settle records what the destination confirmed and renews the leases of the shards that it names. It returns the

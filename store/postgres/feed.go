@@ -151,13 +151,12 @@ func (f *feed) balance(ctx context.Context) (feeds.Share, error) {
 func (f *feed) Read(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, error) {
 	f.reading.Lock()
 	defer f.reading.Unlock()
-	for range mostEmpty {
+	for empty := 1; ; empty++ {
 		batches, more, err := f.read(ctx, want)
-		if err != nil || !more || len(batches) > 0 {
+		if err != nil || !more || empty == mostEmpty || slices.ContainsFunc(batches, func(b feeds.Batch) bool { return len(b.Messages) > 0 }) {
 			return batches, err
 		}
 	}
-	return nil, nil
 }
 
 // mostEmpty bounds how many times Read repeats a read that looked at messages but found none for
@@ -211,7 +210,7 @@ func (f *feed) accept(request *readRequest, result *readResult, safe int64) (bat
 			if shard := s.demands[j].Shard; f.owned[shard] == l { // otherwise it was lost during the read
 				batch := l.take(shard, &got.shards[j], window)
 				more = more || batch.More
-				if len(batch.Messages) > 0 {
+				if len(batch.Messages) > 0 || batch.More {
 					batches = append(batches, batch)
 				}
 			}

@@ -106,6 +106,7 @@ func TestOnce(t *testing.T) {
 			continue
 		}
 		t.Run(b.driver, func(t *testing.T) {
+			need.Long(t, "kills and stops relays for 20 seconds")
 			need.Env(t, b.variable, b.service)
 			dsn := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")
 			s := newScene(t, dsn, b.create(t), 100)
@@ -123,13 +124,12 @@ func TestOnce(t *testing.T) {
 				}
 			})
 			random := rand.New(rand.NewPCG(3, 4))
+			written := s.steady(3000)
 			for fault := range pick(6, 60) {
-				s.enqueue(1500)
-				time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond)
+				time.Sleep(relayLease/2 + time.Duration(random.IntN(1000))*time.Millisecond)
 				victim := random.IntN(2)
 				if fault%3 == 2 {
 					_ = relays[victim].Process.Signal(syscall.SIGSTOP)
-					s.enqueue(1500)
 					time.Sleep(relayLease * 2)
 					_ = relays[victim].Process.Signal(syscall.SIGCONT)
 					continue
@@ -137,6 +137,7 @@ func TestOnce(t *testing.T) {
 				end(relays[victim], syscall.SIGKILL)
 				relays[victim] = o.start(t)
 			}
+			written()
 			s.drained(2 * time.Minute)
 			s.enqueue(s.keys) // behind every repetition
 			v := s.hear(b.consumer(t, s.name), 2*time.Minute)
