@@ -19,7 +19,7 @@ import (
 const recallTimeout = 30 * time.Second
 
 // recaller publishes the messages of one shard. Before it sends a message that may have arrived
-// already, it asks the destination, which at the same time fences whoever may still be sending it.
+// already, it asks the destination, which at the same time fences former owners that may still be sending it.
 type recaller struct {
 	pub    postrider.Publisher
 	nameOf func(*postrider.Message) string

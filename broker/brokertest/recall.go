@@ -180,7 +180,7 @@ func (h Harness) expectOnce(t *testing.T, name string, since time.Time, first, m
 func testLowerTerm(t *testing.T, h Harness) {
 	h.needsRecall(t)
 	if h.Dedup {
-		t.Skip("n/a: repetitions are dropped, whoever sends them")
+		t.Skip("n/a: repetitions are dropped, also those of other senders")
 	}
 	name := h.Create(t)
 	p := h.direct(t)
