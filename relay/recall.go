@@ -19,7 +19,8 @@ import (
 const recallTimeout = 30 * time.Second
 
 // recaller publishes the messages of one shard. Before it sends a message that may have arrived
-// already, it asks the destination, which at the same time fences former owners that may still be sending it.
+// already, it asks the destination, which at the same time fences former owners that may still be
+// sending it.
 type recaller struct {
 	pub    postrider.Publisher
 	nameOf func(*postrider.Message) string
@@ -35,7 +36,7 @@ type recaller struct {
 
 // newRecaller returns a recaller for a shard whose former owners may have sent something since a
 // time, unless it is zero.
-func newRecaller(s *session, life context.Context, log *slog.Logger, sender string, owner int64, since time.Time) *recaller {
+func newRecaller(life context.Context, s *session, log *slog.Logger, sender string, owner int64, since time.Time) *recaller {
 	r := &recaller{
 		pub: s.pub, nameOf: s.nameOf, log: log, sender: sender, life: life, asking: make(chan struct{}, 1),
 		book: doubt.New(owner, since), reached: -1,
@@ -164,7 +165,7 @@ func (r *recaller) ask(ctx context.Context, msgs []postrider.Message) (waits map
 	call, cancel := context.WithTimeout(broker.WithSender(r.life, broker.Sender{Name: r.sender, Term: term}), recallTimeout)
 	defer cancel()
 	stored := 0
-	errs := broker.Recall(call, r.pub, names, since, func(id string) {
+	errs := broker.Recall(call, r.pub, names, since, func(id string) { //nolint:contextcheck // an answer takes longer than a call may
 		stored++
 		if id, err := postrider.ParseID(id); err == nil {
 			r.mu.Lock()

@@ -92,7 +92,7 @@ func newWorker(s *session, number int, slice *feeds.Slice, start shard.Start, sh
 	if age, ok := share.Unsure[number]; ok {
 		since = time.Now().Add(-age)
 	}
-	w.recall = newRecaller(s, w.ctx, log, share.ID+"/"+s.cfg.Feed+"/"+strconv.Itoa(number), share.Terms[number], since)
+	w.recall = newRecaller(w.ctx, s, log, share.ID+"/"+s.cfg.Feed+"/"+strconv.Itoa(number), share.Terms[number], since)
 	return w
 }
 

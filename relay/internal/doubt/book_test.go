@@ -22,8 +22,8 @@ func TestPure(t *testing.T) {
 }
 
 var (
-	start = time.Unix(1_000_000, 0)
-	down  = errors.New("no answer")
+	start   = time.Unix(1_000_000, 0)
+	errDown = errors.New("no answer")
 )
 
 // answer records that a name has answered, with the messages that it holds.
@@ -56,7 +56,7 @@ func TestFormerOwners(t *testing.T) {
 		t.Errorf("a question does not raise the term: %d", b.Term())
 	}
 	answer(t, b, "a", arrived, later)
-	if wait, _ := b.Answer("b", down, start); !errors.Is(wait, down) || !b.Waits() {
+	if wait, _ := b.Answer("b", errDown, start); !errors.Is(wait, errDown) || !b.Waits() {
 		t.Error("a name that has not answered does not wait")
 	}
 	ask(t, b, []string{"a", "b"}, []string{"b"}, start)
@@ -126,14 +126,14 @@ func TestUnanswered(t *testing.T) {
 		{"never can", broker.ErrCannotRecall, 0, false, false},
 		{"cannot for a reason", reason, 0, false, true},
 		{"fenced", postrider.Unavailable(broker.ErrFenced), time.Hour, true, false},
-		{"not yet", down, time.Minute - 1, true, false},
-		{"not for long", down, time.Minute, false, true},
-		{"the name is away", postrider.NameUnavailable(down), time.Minute, false, true},
-		{"the destination is away", postrider.Unavailable(down), time.Hour, true, false},
+		{"not yet", errDown, time.Minute - 1, true, false},
+		{"not for long", errDown, time.Minute, false, true},
+		{"the name is away", postrider.NameUnavailable(errDown), time.Minute, false, true},
+		{"the destination is away", postrider.Unavailable(errDown), time.Hour, true, false},
 	} {
 		b := doubt.New(1, start)
 		b.Question([]string{"a"})
-		_, _ = b.Answer("a", down, start)
+		_, _ = b.Answer("a", errDown, start)
 		wait, note := b.Answer("a", c.err, start.Add(c.after))
 		if (wait != nil) != c.waits || (note != nil) != c.note || b.Waits() != c.waits {
 			t.Errorf("%s: waits %v, note %v", c.what, wait, note)
