@@ -2,10 +2,8 @@ package postridertest
 
 import (
 	"context"
-	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/store/feeds"
 )
@@ -19,10 +17,6 @@ type asking struct {
 func (p asking) KeepsOrder() bool { return true }
 
 func (p asking) NameOf(m *postrider.Message) string { return nameOf(p.Publisher, m) }
-
-func (p asking) Recall(ctx context.Context, names []string, since time.Time, found func(id string)) []error {
-	return broker.Recall(ctx, p.Publisher, names, since, found)
-}
 
 func (p asking) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	defer p.journal.enter()()
@@ -45,10 +39,6 @@ type accepting struct {
 func (p accepting) KeepsOrder() bool { return true }
 
 func (p accepting) NameOf(m *postrider.Message) string { return nameOf(p.Publisher, m) }
-
-func (p accepting) Recall(ctx context.Context, names []string, since time.Time, found func(id string)) []error {
-	return broker.Recall(ctx, p.Publisher, names, since, found)
-}
 
 func (p accepting) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	errs := p.Publisher.Publish(ctx, msgs)

@@ -10,7 +10,8 @@ import (
 )
 
 // Publisher returns a publisher with faults, for a relay to use in place of pub. It keeps order,
-// has names, and can recall, if pub can.
+// and has names, if pub does. A relay cannot ask it what has arrived, because the repetitions that
+// follow a fault are what consumers are tested with.
 func (in *Injector) Publisher(pub postrider.Publisher) postrider.Publisher {
 	return &faultyPublisher{in, pub}
 }
@@ -26,14 +27,6 @@ func (p *faultyPublisher) KeepsOrder() bool {
 }
 
 func (p *faultyPublisher) NameOf(m *postrider.Message) string { return nameOf(p.pub, m) }
-
-// Recall implements [broker.Recaller]. It has no faults but the death of the process.
-func (p *faultyPublisher) Recall(ctx context.Context, names []string, since time.Time, found func(id string)) []error {
-	if p.in.current().Dead() {
-		return all(len(names), postrider.Unavailable(errDead))
-	}
-	return broker.Recall(ctx, p.pub, names, since, found)
-}
 
 // nameOf returns the name that pub has for m; empty if it has none.
 func nameOf(pub postrider.Publisher, m *postrider.Message) string {
