@@ -15,7 +15,7 @@ import (
 type reader struct {
 	*epoch
 	want  []feeds.Demand
-	asked map[int]*worker // by shard: the worker that requested messages. A newer worker of the shard must not get them.
+	asked map[int]*worker // by shard: the worker that requested messages and is not known to be behind. A newer worker of the shard must not get them.
 
 	shrink int // how many times limits are halved, because recent reads timed out
 }
@@ -176,7 +176,6 @@ func (rd *reader) fetch() (messages int, more bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	behind := make(map[*worker]bool)
 	for _, b := range batches {
 		w := rd.asked[b.Shard]
 		if w == nil {
@@ -192,14 +191,12 @@ func (rd *reader) fetch() (messages int, more bool, err error) {
 			messages += count(b.Messages)
 		}
 		if b.More {
-			behind[w] = true
+			delete(rd.asked, b.Shard)
 			more = w.isBehind(&rd.cfg) || more
 		}
 	}
 	for _, w := range rd.asked {
-		if !behind[w] {
-			w.reach()
-		}
+		w.reach()
 	}
 	return messages, more, nil
 }

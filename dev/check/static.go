@@ -45,7 +45,7 @@ func (r *run) coreRequiresNothing() error {
 }
 
 // lint checks all modules at once: the paths of all packages have the same prefix. The full tier runs
-// only the part of golangci-lint that finds most, because compiling all of it takes minutes.
+// staticcheck alone, because compiling golangci-lint, which includes it, takes minutes.
 func (r *run) lint(tier string) error {
 	if tier != "full" {
 		return r.command(".", "nice", "dev/lint")

@@ -275,7 +275,7 @@ func (f *feed) hold(ctx context.Context, tx *sql.Tx, shards []int) error {
 	})
 }
 
-// give makes leases nobody's, like renew.
+// give releases leases, with marks as in renew.
 func (f *feed) give(ctx context.Context, tx *sql.Tx, shards []int, moves map[int]*move) error {
 	return f.update(ctx, tx, shards, func(s *sqltext.Stmt) {
 		sent(s, shards, moves).SQL("token = token + 1, holder = NULL, expires_at = NULL, changed_at = {now}")

@@ -144,7 +144,7 @@ func (b *Book) Has(id postrider.ID) bool {
 	return own || b.former[id]
 }
 
-// Record records that nobody knows whether a message has arrived, of a call that began at the given
+// Record records that it is unknown whether a message has arrived, of a call that began at the given
 // time.
 func (b *Book) Record(text string, id postrider.ID, began time.Time) {
 	n := b.names[text]

@@ -181,6 +181,6 @@ func TestBounded(t *testing.T) {
 		b.Found([]string{"a"}, postrider.NewID())
 	}
 	if _, note := b.Answer("a", nil, start); note == nil {
-		t.Error("nobody is told that not all messages are remembered")
+		t.Error("there is no note that not all messages are remembered")
 	}
 }

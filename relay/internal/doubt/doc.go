@@ -1,5 +1,5 @@
-// Package doubt keeps track of the messages of a shard that may have arrived although nobody knows:
-// those that former owners have sent, and those of our own calls without an answer. It decides what
+// Package doubt keeps track of the messages of a shard that may have arrived without our
+// knowledge: those that former owners have sent, and those of our own calls without an answer. It decides what
 // the destination must be asked before anything is sent again. It has no goroutines, clock, locks or
 // I/O.
 //

@@ -174,8 +174,8 @@ REVOKE ALL ON FUNCTION @schema@.check_home(text) FROM PUBLIC;
 
 -- balance announces a member, takes free shards up to the member's fair share, and returns the
 -- shards that it owns, or one row with shard null if there are none. A write waits for the disk only
--- if shards were taken: after a crash that lost it, nobody would know that their owner had sent
--- something. Losing others only costs a takeover.
+-- if shards were taken: after a crash that lost it, the next owner would take them for released, and
+-- send what has arrived. Losing others only costs a takeover.
 CREATE OR REPLACE FUNCTION @schema@.balance(
   feed_name text, member_id uuid, member_name text, lease interval, relay_home text DEFAULT NULL)
   RETURNS TABLE (

@@ -264,7 +264,7 @@ CREATE FUNCTION @schema@.low(lo bigint, starts bigint[]) RETURNS bigint
 -- feed reads no other feed.
 CREATE VIEW @schema@.cursors AS
   SELECT f.name AS feed, s.shard, c.n, c.member, c.released, c.at, c.until, c.s1, c.lo, c.starts, c.s2, c.lo2, c.starts2, c.last, c.hi, c.crashes, c.sent,
-         s.base, s.tenant, s.others, f.shards, f.id,
+         s.base, s.tenant, s.others, f.shards,
          coalesce(c.sent, CASE WHEN NOT c.released THEN c.at END) AS unsure,  -- since then something may have been sent that is not settled
          greatest(@schema@.low(c.lo, c.starts), CASE WHEN c.s2 IS NOT NULL THEN least(c.last, @schema@.low(c.lo2, c.starts2)) END) AS passed  -- nothing up to here is left to deliver
   FROM @schema@.feeds f
