@@ -16,6 +16,7 @@ var deferralTests = []test{
 	{"WaitingForNothing", testWaitingForNothing},
 	{"WaitingComesFirst", testWaitingComesFirst},
 	{"DeferTwice", testDeferTwice},
+	{"DeferAgainAfterWork", testDeferAgainAfterWork},
 	{"DeferIsFenced", testDeferIsFenced},
 	{"DeferAllOrNone", testDeferAllOrNone},
 	{"DeadIsNeverDue", testDeadIsNeverDue},
@@ -214,6 +215,31 @@ func testDeferTwice(t *testing.T, h Harness) {
 	expectDeferred(t, due, msgs...)
 	if due[0].Status != feeds.StatusRetry || due[0].Attempts != 5 || due[0].LastError != "first" {
 		t.Errorf("got %+v, want what was deferred first", due[0])
+	}
+}
+
+// testDeferAgainAfterWork: Defer is called again because its answer was lost. In the meantime the
+// first message of the key has failed, so that others overtake it, and these were delivered. The
+// store may have them again, but they must not wait for a message that blocks nothing.
+func testDeferAgainAfterWork(t *testing.T, h Harness) {
+	msgs := series("k", 3)
+	write(t, h, msgs...)
+	r := joinAlone(t, h, "feed", longLease)
+	batches := r.next(3, 10)
+	waiting := asKey(feeds.Deferral{Status: feeds.StatusWaiting})
+	r.deferSome(batches, waiting)
+	due := r.due(10).Messages
+	expectDeferred(t, due, msgs...)
+	odd := failed(due[0], time.Hour)
+	odd.Overtaken = true
+	if free := r.conclude(append(delivered(due[1:]...), odd)...); len(free) != 1 {
+		t.Errorf("%q are free, want the key", free)
+	}
+	r.deferSome(batches, waiting)
+	again := r.due(10).Messages
+	expectDeferred(t, again, msgs[1:]...)
+	if free := r.conclude(delivered(again...)...); len(free) != 1 {
+		t.Errorf("%q are free, want the key", free)
 	}
 }
 

@@ -9,7 +9,7 @@ import "slices"
 // A mutant without an effect for users does not belong here. A surviving mutant means that a test
 // is missing.
 func Mutants() []Bug {
-	return slices.Concat(cursorMutants, ledgerMutants, retentionMutants, moveMutants, recallMutants)
+	return slices.Concat(cursorMutants, ledgerMutants, retentionMutants, moveMutants, recallMutants, deferredMutants)
 }
 
 // cursorTest simulates a server.

@@ -59,44 +59,38 @@ BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM @schema@.lock_deferred(feed_name, shards);
   PERFORM @schema@.check_holder(feed_name, member_id, held);
-  -- First the messages that block a key, then those that wait behind them.
-  FOR step IN 1 .. 2 LOOP
-    INSERT INTO @schema@.deferred (
-      feed, seq, shard, status, blocking, attempts, available_at, tried_at, last_error, order_key, priority, id, type,
-      aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_version, schema_id, dedup_key,
-      correlation_id, causation_id, created_at, occurred_at, deliver_after, headers, payload, name, bare)
-    SELECT feed_name, m.seq, m.of_shard, CASE WHEN head THEN 'retry' ELSE m.want END, m.blocks, m.tries,
-           CASE WHEN head THEN clock_timestamp()
-                WHEN m.want = 'retry' THEN clock_timestamp() + make_interval(secs => m.delay)
-                WHEN m.want = 'scheduled' THEN coalesce(m.deliver_after, clock_timestamp())
-                ELSE 'infinity' END,
-           CASE WHEN m.want IN ('retry', 'dead') OR m.want = 'held' AND m.cause <> '' THEN clock_timestamp() END,
-           nullif(m.cause, ''), m.order_key,
-           coalesce(m.priority, 0), m.id, CASE WHEN m.bare THEN left(m.type, 100) ELSE m.type END,
-           CASE WHEN NOT m.bare THEN m.aggregate_type END, CASE WHEN NOT m.bare THEN m.aggregate_id END,
-           CASE WHEN NOT m.bare THEN m.key END, CASE WHEN NOT m.bare THEN m.topic END, CASE WHEN NOT m.bare THEN m.routing_key END,
-           CASE WHEN NOT m.bare THEN m.tenant_id END, CASE WHEN NOT m.bare THEN m.content_type END, m.schema_version,
-           CASE WHEN NOT m.bare THEN m.schema_id END, CASE WHEN NOT m.bare THEN m.dedup_key END,
-           CASE WHEN NOT m.bare THEN m.correlation_id END, CASE WHEN NOT m.bare THEN m.causation_id END,
-           m.created_at, coalesce(m.occurred_at, m.created_at), m.deliver_after,
-           CASE WHEN NOT m.bare THEN m.headers END, CASE WHEN m.bare THEN '' ELSE m.payload END,
-           CASE WHEN m.want = 'held' THEN coalesce(m.name, '') END, m.bare
-    FROM (SELECT m.*, d.shard AS of_shard, k.order_key, d.status AS want, d.blocking AS blocks, d.attempts AS tries, d.delay, d.cause, d.name, d.bare,
-                 row_number() OVER (PARTITION BY d.shard, k.order_key ORDER BY m.seq) AS nth
-          FROM unnest(shards, seqs, statuses, block, tried, delays, causes, names, bares)
-                 AS d(shard, seq, status, blocking, attempts, delay, cause, name, bare)
-          CROSS JOIN LATERAL (SELECT * FROM @schema@.messages m WHERE m.seq = d.seq LIMIT 1) m
-          CROSS JOIN LATERAL (SELECT CASE WHEN NOT d.bare THEN @schema@.order_key(m.key, m.aggregate_type, m.aggregate_id) END) k(order_key)
-          WHERE (d.status = 'waiting') = (step = 2)
-            AND NOT EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = feed_name AND x.seq = d.seq)) m
-    CROSS JOIN LATERAL (
-      SELECT m.want = 'waiting' AND m.nth = 1
-             AND NOT EXISTS (SELECT FROM @schema@.deferred b
-                             WHERE b.feed = feed_name AND b.shard = m.of_shard AND b.order_key = m.order_key AND b.blocking
-                               AND hashtextextended(b.order_key, 0) = hashtextextended(m.order_key, 0)
-                               AND b.seq < m.seq)) h(head)
-    ON CONFLICT DO NOTHING;
-  END LOOP;
+  INSERT INTO @schema@.deferred (
+    feed, seq, shard, status, blocking, attempts, available_at, tried_at, last_error, order_key, priority, id, type,
+    aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_version, schema_id, dedup_key,
+    correlation_id, causation_id, created_at, occurred_at, deliver_after, headers, payload, name, bare)
+  SELECT feed_name, m.seq, m.of_shard, m.want, m.blocks, m.tries,
+         CASE WHEN m.want = 'retry' THEN clock_timestamp() + make_interval(secs => m.delay)
+              WHEN m.want = 'scheduled' THEN coalesce(m.deliver_after, clock_timestamp())
+              ELSE 'infinity' END,
+         CASE WHEN m.want IN ('retry', 'dead') OR m.want = 'held' AND m.cause <> '' THEN clock_timestamp() END,
+         nullif(m.cause, ''), m.order_key,
+         coalesce(m.priority, 0), m.id, CASE WHEN m.bare THEN left(m.type, 100) ELSE m.type END,
+         CASE WHEN NOT m.bare THEN m.aggregate_type END, CASE WHEN NOT m.bare THEN m.aggregate_id END,
+         CASE WHEN NOT m.bare THEN m.key END, CASE WHEN NOT m.bare THEN m.topic END, CASE WHEN NOT m.bare THEN m.routing_key END,
+         CASE WHEN NOT m.bare THEN m.tenant_id END, CASE WHEN NOT m.bare THEN m.content_type END, m.schema_version,
+         CASE WHEN NOT m.bare THEN m.schema_id END, CASE WHEN NOT m.bare THEN m.dedup_key END,
+         CASE WHEN NOT m.bare THEN m.correlation_id END, CASE WHEN NOT m.bare THEN m.causation_id END,
+         m.created_at, coalesce(m.occurred_at, m.created_at), m.deliver_after,
+         CASE WHEN NOT m.bare THEN m.headers END, CASE WHEN m.bare THEN '' ELSE m.payload END,
+         CASE WHEN m.want = 'held' THEN coalesce(m.name, '') END, m.bare
+  FROM (SELECT m.*, d.shard AS of_shard, k.order_key, d.status AS want, d.blocking AS blocks, d.attempts AS tries, d.delay, d.cause, d.name, d.bare
+        FROM unnest(shards, seqs, statuses, block, tried, delays, causes, names, bares)
+               AS d(shard, seq, status, blocking, attempts, delay, cause, name, bare)
+        CROSS JOIN LATERAL (SELECT * FROM @schema@.messages m WHERE m.seq = d.seq LIMIT 1) m
+        CROSS JOIN LATERAL (SELECT CASE WHEN NOT d.bare THEN @schema@.order_key(m.key, m.aggregate_type, m.aggregate_id) END) k(order_key)
+        WHERE NOT EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = feed_name AND x.seq = d.seq)) m
+  ON CONFLICT DO NOTHING;
+  -- What a message was to wait for may have been delivered, or block no more, before this call or
+  -- before it is repeated: then nothing else would make the message due.
+  PERFORM @schema@.promote(feed_name, k.shard, k.order_key) FROM (
+    SELECT DISTINCT d.shard, d.order_key FROM @schema@.deferred d
+    WHERE d.ctid = ANY (@schema@.deferred_rows(feed_name, ARRAY(
+      SELECT w.seq FROM unnest(seqs, statuses) AS w(seq, status) WHERE w.status = 'waiting'))) AND d.status = 'waiting') k;
 END
 $$;
 

@@ -142,6 +142,20 @@ func Look(ctx context.Context, db *pgx.Conn) (w Waiting, err error) {
 	return w, err
 }
 
+// FirstDeferred describes the first deferred message of each key, at most 20, so that a run that
+// ends with some says in which state they are.
+func FirstDeferred(ctx context.Context, db *pgx.Conn) ([]string, error) {
+	rows, err := db.Query(ctx, `SELECT format('%s %s, shard %s: ', k.feed, k.order_key, k.shard) || string_agg(format(
+		    'seq %s %s, blocking %s, attempts %s, available %s, deferred %s, tried %s, name %s, error %s', k.seq, k.status, k.blocking,
+		    k.attempts, k.available_at, k.deferred_at, k.tried_at, k.name, k.last_error), '; ' ORDER BY k.seq)
+		FROM (SELECT d.*, row_number() OVER (PARTITION BY d.feed, d.shard, d.order_key ORDER BY d.seq) AS nth FROM postrider.deferred d) k
+		WHERE k.nth <= 2 GROUP BY k.feed, k.shard, k.order_key LIMIT 20`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
 // Effects counts effects by destination.
 func Effects(ctx context.Context, db *pgx.Conn) (map[string]int64, error) {
 	rows, err := db.Query(ctx, "SELECT destination, count(*) FROM campaign.effects GROUP BY destination")

@@ -305,6 +305,9 @@ func (s *stage) drain(ctx context.Context) error {
 		}
 		if time.Since(began) > longestDrain || time.Since(moved) > longestHalt {
 			s.note(record.Event{Phase: record.Note, Detail: fmt.Sprintf("not everything has arrived: %v %v", left, err)})
+			for _, first := range s.watch.firstDeferred(ctx) {
+				s.note(record.Event{Phase: record.Note, Detail: first})
+			}
 			return nil // the verdict shows what is missing
 		}
 		time.Sleep(500 * time.Millisecond)

@@ -199,3 +199,15 @@ func (w *watch) left(ctx context.Context) (left work.Waiting, err error) {
 	})
 	return left, err
 }
+
+// firstDeferred describes what keeps the deferred messages of each key.
+func (w *watch) firstDeferred(ctx context.Context) (lines []string) {
+	err := w.ask(ctx, func(ctx context.Context, db *pgx.Conn) (err error) {
+		lines, err = work.FirstDeferred(ctx, db)
+		return err
+	})
+	if err != nil {
+		lines = append(lines, "cannot look at the deferred messages: "+err.Error())
+	}
+	return lines
+}
