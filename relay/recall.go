@@ -90,6 +90,23 @@ func (r *recaller) postpone(all []feeds.Deferral) {
 	}
 }
 
+// prepare asks about a message, if that is necessary, before the start of its attempt is recorded:
+// a relay that ends while it asks has not been killed by the message. It returns an error if the
+// destination has not answered.
+func (r *recaller) prepare(ctx context.Context, m *postrider.Message) error {
+	r.mu.Lock()
+	idle := r.book.Idle()
+	r.mu.Unlock()
+	if idle {
+		return nil
+	}
+	waits, err := r.ask(ctx, []postrider.Message{*m})
+	if err != nil {
+		return postrider.Unavailable(err)
+	}
+	return waits[r.nameOf(m)]
+}
+
 // publish sends messages that may have arrived only if the destination does not have them. Those
 // that it has count as confirmed.
 func (r *recaller) publish(ctx context.Context, msgs []postrider.Message) []error {

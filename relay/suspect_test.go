@@ -242,6 +242,46 @@ func TestSlowSuspect(t *testing.T) {
 	})
 }
 
+// TestSuspectAsked: the start of a message is recorded after the destination was asked about it. A
+// relay that dies while it asks says nothing against the message.
+func TestSuspectAsked(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		c := newSuspectStore(1)
+		balance := c.balance
+		c.balance = func(ctx context.Context) (feeds.Share, error) {
+			share, err := balance(ctx)
+			share.Unsure = map[int]time.Duration{0: time.Second}
+			return share, err
+		}
+		var asked atomic.Int64
+		r := start(t, c, asking{asks: func() error {
+			if asked.Add(1) < 4 {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				if len(c.started) > 0 {
+					t.Error("the start was recorded before the destination has answered")
+				}
+				return postrider.Unavailable(errOdd)
+			}
+			return nil
+		}}, relay.Config{})
+		time.Sleep(time.Minute)
+		r.stop()
+		if asked.Load() < 4 || c.started["0"] != 1 {
+			t.Errorf("asked %d times, and started %v, want one start", asked.Load(), c.started)
+		}
+	})
+}
+
+// asking is a destination that can be asked what it has.
+type asking struct{ asks func() error }
+
+func (a asking) Publish(context.Context, []postrider.Message) []error { return nil }
+func (a asking) Close() error                                         { return nil }
+func (a asking) Recall(_ context.Context, names []string, _ time.Time, _ func(string)) []error {
+	return slices.Repeat([]error{a.asks()}, len(names))
+}
+
 // slowSuspectStore is slow once, and ignores its context.
 type slowSuspectStore struct {
 	*suspectStore

@@ -291,6 +291,10 @@ func (w *worker) publish(c *shard.Call) (a shard.Answer) {
 		}
 	}
 	if c.Start != nil {
+		if err := w.recall.prepare(ctx, &c.Messages[0]); err != nil {
+			a.Errs = []error{err}
+			return a
+		}
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		a.Started, a.Err = w.s.feed.Suspect(call, *c.Start)

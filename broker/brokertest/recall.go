@@ -108,7 +108,9 @@ func testRecallAfterLostAnswers(t *testing.T, h Harness) {
 	name := h.Create(t)
 	old, proxy := h.proxied(t)
 	first := messages(name, 10, 10)
-	publish(t, old, first...)
+	if err := errors.Join(old.Publish(senderOf(t, name, 1), first)...); err != nil {
+		t.Fatal(err)
+	}
 	begin := time.Now()
 	proxy.SwallowAnswers()
 	msgs := messages(name, 20, 200)

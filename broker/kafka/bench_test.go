@@ -41,6 +41,7 @@ func BenchmarkPublisher(b *testing.B) {
 			})
 		}
 	}
+	b.Run("once/keys=10000", func(b *testing.B) { benchmarkPublisher(b, 10_000, map[string]string{"once": "true"}) })
 }
 
 func benchmarkPublisher(b *testing.B, keys int, values map[string]string) {
@@ -60,7 +61,7 @@ func benchmarkPublisher(b *testing.B, keys int, values map[string]string) {
 			m.Topic = name
 			batches[c] = append(batches[c], m)
 		}
-		p.Publish(ctx, batches[c][:1])
+		p.Publish(senderOf(ctx, c), batches[c][:1])
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -68,7 +69,7 @@ func benchmarkPublisher(b *testing.B, keys int, values map[string]string) {
 	for c := range callers {
 		run.Go(func() {
 			for left := b.N / callers; left > 0; left -= batch {
-				if errs := p.Publish(ctx, batches[c][:min(batch, left)]); errs != nil {
+				if errs := p.Publish(senderOf(ctx, c), batches[c][:min(batch, left)]); errs != nil {
 					b.Error(errs[0])
 				}
 			}
@@ -76,4 +77,8 @@ func benchmarkPublisher(b *testing.B, keys int, values map[string]string) {
 	}
 	run.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
+}
+
+func senderOf(ctx context.Context, caller int) context.Context {
+	return broker.WithSender(ctx, broker.Sender{Name: fmt.Sprintf("bench/%d", caller), Term: 1})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/codec"
 )
 
@@ -17,6 +18,7 @@ type call struct {
 	p      *Publisher
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	from   broker.Sender
 	msgs   []postrider.Message
 	errs   []error         // nil until a message fails
 	failed map[string]bool // keys with a message that failed
@@ -34,7 +36,13 @@ func (c *call) wave(todo []int) (next [][]int) {
 		}
 		return nil
 	}
-	s := c.p.take()
+	s, err := c.p.take(c.ctx, c.from)
+	if err != nil {
+		for _, i := range todo {
+			c.fail(i, err)
+		}
+		return nil
+	}
 	var rest []int
 	places := make(map[string]place, len(todo))
 	for _, i := range todo {
@@ -42,11 +50,11 @@ func (c *call) wave(todo []int) (next [][]int) {
 			rest = append(rest, i)
 		}
 	}
-	if len(s.records) == 0 || s.send(c.ctx, c.cancel) {
-		c.p.give(s)
-	} else {
+	works := len(s.records) == 0 || s.send(c.ctx, c.cancel)
+	if !works {
 		next = c.collect(s)
 	}
+	c.p.give(s, works)
 	if len(rest) > 0 {
 		next = append(next, rest)
 	}

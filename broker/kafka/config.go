@@ -52,6 +52,10 @@ type Config struct {
 	MaxBytes    int           `option:"max_bytes" default:"1048588" doc:"Largest batch, and so the largest message."`
 	Timeout     time.Duration `option:"timeout" default:"30s" doc:"Longest time for one batch of messages."`
 	Partitions  int           `option:"partitions" default:"12" doc:"Partitions of topics that Postrider creates."`
+	// Once makes relays publish in transactions, one for each call, and ask the topics what has
+	// arrived after a crash. Consumers must read committed messages only, as [Consumer] does. A
+	// transaction takes 10 to 20 ms, however few messages it has.
+	Once bool `option:"once" doc:"Publish in transactions, and ask what has arrived after a crash: no message comes twice to consumers that read committed ones."`
 
 	// Consumer options. Name is the topic and Group the consumer group. Both are required.
 	Name       string `option:"name"`

@@ -101,7 +101,10 @@ func TestRefusedOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	s := p.take()
+	s, err := p.take(t.Context(), broker.Sender{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer s.close()
 	if id := s.client.OptValue(kgo.ClientID); id != "shop" {
 		t.Errorf("the client is called %v", id)

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/brokertest/flaky"
 )
 
@@ -148,7 +149,10 @@ func TestConsumerEndsInAnOutage(t *testing.T) {
 func TestNoCloudEvent(t *testing.T) {
 	t.Parallel()
 	topic := newTopic(t, nil)
-	s := open1(t, Config{URL: "kafka://" + server(t)}).take()
+	s, err := open1(t, Config{URL: "kafka://" + server(t)}).take(t.Context(), broker.Sender{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer s.close()
 	r := &kgo.Record{Topic: topic, Value: []byte("body"), Headers: []kgo.RecordHeader{{Key: "ce_specversion", Value: []byte("77")}}}
 	s.client.Produce(t.Context(), r, nil)

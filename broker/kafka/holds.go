@@ -19,8 +19,8 @@ import (
 // implements Holder of package reconcile.
 func (p *Publisher) Holds(ctx context.Context, since time.Time, msgs []postrider.Message) (missing []int, err error) {
 	return stock.Missing(p.coder, since, msgs, func(topic string, since time.Time) (*stock.Stock, error) {
-		found, err := p.stored(ctx, topic, since)
-		if err != nil {
+		found := stock.New()
+		if err := p.stored(ctx, topic, since, found.Add, found.Dropped); err != nil {
 			return nil, fmt.Errorf("kafka: topic %s: %w", topic, err)
 		}
 		return found, nil
@@ -33,51 +33,58 @@ type span struct {
 	cut      bool // records before from, which may belong to it, were dropped
 }
 
-// stored reads the IDs of a topic's messages.
-func (p *Publisher) stored(ctx context.Context, topic string, since time.Time) (*stock.Stock, error) {
-	found := stock.New()
+// stored calls found with the ID of each message that a topic has stored since a time, and dropped
+// if the topic may have dropped messages that were stored before another time. It waits for
+// transactions that are open.
+func (p *Publisher) stored(ctx context.Context, topic string, since time.Time, found func(id string), dropped func(before time.Time)) error {
 	spans, err := p.spans(ctx, topic, since)
 	if err != nil {
-		return found, err
+		return err
 	}
 	offsets := make(map[int32]kgo.Offset)
 	for partition, s := range spans {
 		if s.from < s.to {
 			offsets[partition] = kgo.NewOffset().At(s.from)
 		} else if s.cut { // no record is left that dates the cut
-			found.Dropped(time.Now())
+			dropped(time.Now())
 		}
 	}
 	if len(offsets) == 0 {
-		return found, nil
+		return nil
 	}
-	client, err := p.cfg.client(p.cfg.dial, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: offsets}), kgo.FetchMaxBytes(8<<20))
+	client, err := p.cfg.client(p.cfg.dial, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: offsets}), kgo.FetchMaxBytes(8<<20),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords()) // the last record before the end may be that of a transaction's end
 	if err != nil {
-		return found, err
+		return err
 	}
 	defer client.Close()
 	consumer := &Consumer{cfg: p.cfg, coder: p.coder}
 	for len(offsets) > 0 {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err0(); err != nil {
-			return found, err
+			return err
 		}
 		for _, e := range fetches.Errors() {
-			return found, e.Err
+			return e.Err
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			s := spans[r.Partition]
-			if s.cut && r.Offset == s.from {
-				found.Dropped(r.Timestamp)
+			if s.cut {
+				dropped(r.Timestamp)
+				s.cut = false
+				spans[r.Partition] = s
 			}
-			m := consumer.decode(r)
-			found.Add(m.BrokerID())
+			if !r.Attrs.IsControl() {
+				m := consumer.decode(r)
+				found(m.BrokerID())
+			}
 			if r.Offset+1 >= s.to {
 				delete(offsets, r.Partition)
 			}
 		})
 	}
-	return found, nil
+	return nil
 }
 
 // spans determines which range of each partition to read.

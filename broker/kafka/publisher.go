@@ -17,6 +17,7 @@ var (
 	_ broker.OrderKeeper = (*Publisher)(nil)
 	_ broker.Inspector   = (*Publisher)(nil)
 	_ broker.Namer       = (*Publisher)(nil)
+	_ broker.Recaller    = (*Publisher)(nil)
 )
 
 // Publisher is a [postrider.Publisher] for Kafka. It is safe for concurrent use: each Publish owns
@@ -26,6 +27,9 @@ type Publisher struct {
 	coder  *codec.Codec
 	idle   chan *session // producers for reuse
 	counts sync.Map      // topic → number of partitions
+
+	mu      sync.Mutex
+	senders map[string]*sender // those that publish in transactions
 }
 
 // NewPublisher returns a publisher. It does not connect. Errors concern the configuration, all of
@@ -35,12 +39,12 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Publisher{cfg: cfg, coder: coder, idle: make(chan *session, 32)}
+	p := &Publisher{cfg: cfg, coder: coder, idle: make(chan *session, 32), senders: make(map[string]*sender)}
 	s, err := p.newSession() // the client validates settings by its own rules
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	p.give(s)
+	p.give(s, true)
 	return p, nil
 }
 
@@ -54,7 +58,8 @@ func (p *Publisher) Publish(ctx context.Context, msgs []postrider.Message) []err
 	for i := range all {
 		all[i] = i
 	}
-	c := &call{p: p, ctx: ctx, cancel: cancel, msgs: msgs}
+	from, _ := broker.SenderOf(ctx)
+	c := &call{p: p, ctx: ctx, cancel: cancel, from: from, msgs: msgs}
 	for waves := [][]int{all}; len(waves) > 0; {
 		waves = append(c.wave(waves[0]), waves[1:]...)
 	}
@@ -70,29 +75,34 @@ func (p *Publisher) NameOf(m *postrider.Message) string { return p.coder.Name(m)
 // Close closes all producers.
 func (p *Publisher) Close() error {
 	p.dropIdle()
+	p.dropSenders(0)
 	return nil
 }
 
 // take returns a producer for exclusive use.
-func (p *Publisher) take() *session {
+func (p *Publisher) take(ctx context.Context, from broker.Sender) (*session, error) {
+	if p.cfg.Once && from.Name != "" {
+		return p.takeOf(ctx, from)
+	}
 	select {
 	case s := <-p.idle:
-		return s
+		return s, nil
 	default:
-		s, err := p.newSession()
-		if err != nil {
-			panic(err) // cannot happen: NewPublisher created one with the same settings
-		}
-		return s
+		return p.newSession()
 	}
 }
 
-// give returns a producer to the pool.
-func (p *Publisher) give(s *session) {
-	select {
-	case p.idle <- s:
-	default:
-		s.close()
+// give returns a producer, which is closed if anything has failed.
+func (p *Publisher) give(s *session, works bool) {
+	switch {
+	case s.sender != nil:
+		s.sender.give(s, works)
+	case works:
+		select {
+		case p.idle <- s:
+		default:
+			s.close()
+		}
 	}
 }
 

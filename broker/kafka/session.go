@@ -31,12 +31,16 @@ type session struct {
 	failed  atomic.Bool
 	errs    map[*kgo.Record]error // failures; complete when left is zero
 	flushed bool
+
+	sender *sender // publishes in transactions; nil if the session does not
+	term   int64
+	ended  error // why it is unknown whether the transaction was committed
 }
 
 // newSession creates a producer. It does not connect.
-func (p *Publisher) newSession() (s *session, err error) {
+func (p *Publisher) newSession(more ...kgo.Opt) (s *session, err error) {
 	s = &session{probe: p.cfg.probe, line: &line{dial: p.cfg.dial}, errs: make(map[*kgo.Record]error)}
-	s.client, err = p.cfg.client(s.line.open,
+	s.client, err = p.cfg.client(s.line.open, append(more,
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.StopProducerOnDataLossDetected(), // a broken sequence has an unknown outcome; do not continue after it
 		kgo.RecordPartitioner(kgo.BasicConsistentPartitioner(p.partitioner)),
@@ -53,7 +57,7 @@ func (p *Publisher) newSession() (s *session, err error) {
 		kgo.RecordRetries(6),
 		kgo.UnknownTopicRetries(3), // a broker may not know a new topic yet
 		kgo.ConnIdleTimeout(5*time.Minute),
-	)
+	)...)
 	return s, err
 }
 
@@ -115,6 +119,13 @@ func (s *session) send(ctx context.Context, cancel context.CancelCauseFunc) bool
 	s.line.broken.Store(&cancel)
 	s.line.shut.Store(true) // the client may still be in the last flush, and would send the first records with it
 	s.line.wrote.Store(false)
+	if err := s.begin(); err != nil {
+		for i := range s.records {
+			s.errs[&s.records[i]] = err
+		}
+		s.close()
+		return false
+	}
 	s.left.Add(len(s.records))
 	s.unlined.Store(int64(len(s.records)))
 	s.lined = make(chan struct{})
@@ -125,7 +136,7 @@ func (s *session) send(ctx context.Context, cancel context.CancelCauseFunc) bool
 	if s.flushed = !s.failed.Load() && ctx.Err() == nil; s.flushed {
 		s.line.shut.Store(false)
 		s.flush(ctx)
-		if ctx.Err() == nil && !s.failed.Load() {
+		if ctx.Err() == nil && !s.failed.Load() && s.commit(ctx) {
 			s.records, s.arena = s.records[:0], s.arena[:0]
 			return true
 		}
@@ -174,6 +185,9 @@ var errUnsent = errors.New("kafka: not sent, because another message failed")
 // outcome returns why a record failed, with its failure class, or nil.
 func (s *session) outcome(ctx context.Context, r *kgo.Record) error {
 	err := s.errs[r]
+	if s.sender != nil {
+		return s.undone(ctx, err)
+	}
 	if err == nil {
 		return nil
 	}

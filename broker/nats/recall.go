@@ -10,6 +10,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/internal/stock"
 )
 
 const (
@@ -18,7 +19,6 @@ const (
 	recallWindow = 30 * time.Second
 
 	recallsAtOnce = 8
-	skew          = time.Minute // assumed maximum difference between our clock and the server's
 )
 
 // Recall implements [broker.Recaller]. The fence is the stream's own: within its duplicate window it
@@ -29,7 +29,7 @@ func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time,
 		if err != nil {
 			return postrider.Unavailable(err)
 		}
-		if err = s.recall(ctx, subject, since.Add(-skew), found); err != nil {
+		if err = s.recall(ctx, subject, since.Add(-stock.Skew), found); err != nil {
 			return fmt.Errorf("nats: subject %s: %w", subject, err)
 		}
 		return nil

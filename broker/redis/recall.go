@@ -10,13 +10,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/postrider/postrider/broker"
+	"github.com/postrider/postrider/broker/internal/stock"
 	"github.com/postrider/postrider/broker/redis/internal/server"
 )
 
-const (
-	recallPage = 200
-	skew       = time.Minute // assumed maximum difference between our clock and the server's
-)
+const recallPage = 200
 
 // Recall implements [broker.Recaller]. The user needs permission for the keys that begin with the
 // stream's name; in a cluster also for those that begin with the name in braces.
@@ -29,7 +27,7 @@ func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time,
 		if err := p.raise(ctx, from, stream); err != nil {
 			return err
 		}
-		err := p.stored(ctx, stream, since.Add(-skew), found)
+		err := p.stored(ctx, stream, since.Add(-stock.Skew), found)
 		if server.IsReply(err) {
 			return server.Classify(err)
 		}

@@ -102,7 +102,7 @@ func (s *scene) drained(within time.Duration) {
 // who then go on where they were: everything arrives in order, and exactly once.
 func TestOnce(t *testing.T) {
 	for _, b := range servers {
-		if !b.once {
+		if !b.once && !b.onceOption {
 			continue
 		}
 		t.Run(b.driver, func(t *testing.T) {
@@ -111,6 +111,9 @@ func TestOnce(t *testing.T) {
 			dsn := pgtest.Env(t, "POSTRIDER_TEST_POSTGRES18")
 			s := newScene(t, dsn, b.create(t), 100)
 			settings := b.sending(t, s.name)
+			if b.onceOption {
+				settings.Values["once"] = "true"
+			}
 			o := relayOrder{Driver: b.driver, URL: settings.URL, Values: settings.Values, DSN: dsn, Schema: s.cfg.Schema}
 			relays := []*exec.Cmd{o.start(t), o.start(t)}
 			end := func(r *exec.Cmd, with syscall.Signal) {

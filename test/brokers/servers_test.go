@@ -40,12 +40,13 @@ type server struct {
 	endpoint    bool // its address is the option "endpoint"; the URL names a region, and names end in .fifo
 	forgets     bool // loses its data when it is killed, and is slow: long tier only
 	once        bool // can be asked what has arrived, so that nothing comes twice
+	onceOption  bool // only with the option "once"
 }
 
 var servers = []server{
 	{driver: "nats", variable: "POSTRIDER_TEST_NATS", service: "nats", once: true},
 	{driver: "rabbitmq", variable: "POSTRIDER_TEST_RABBITMQ", service: "rabbitmq"},
-	{driver: "kafka", variable: "POSTRIDER_TEST_KAFKA", service: "kafka", values: map[string]string{"partitions": "4"}},
+	{driver: "kafka", variable: "POSTRIDER_TEST_KAFKA", service: "kafka", values: map[string]string{"partitions": "4"}, onceOption: true},
 	{driver: "redis", variable: "POSTRIDER_TEST_REDIS", service: "redis", once: true},
 	{driver: "asynq", variable: "POSTRIDER_TEST_REDIS", service: "redis", queueOption: true, unordered: true},
 	{driver: "pulsar", variable: "POSTRIDER_TEST_PULSAR", service: "pulsar"},

@@ -10,8 +10,8 @@ import (
 	"github.com/postrider/postrider/broker/codec"
 )
 
-// skew is the assumed maximum difference between the clocks of producers and servers.
-const skew = time.Minute
+// Skew is the assumed maximum difference between the clocks of producers and servers.
+const Skew = time.Minute
 
 // Stock is what one topic or subject stores.
 type Stock struct {
@@ -27,7 +27,7 @@ func (s *Stock) Add(id string) { s.ids[id] = true }
 
 // Dropped records that messages stored before the given time may have been dropped.
 func (s *Stock) Dropped(before time.Time) {
-	if from := before.Add(skew); from.After(s.from) {
+	if from := before.Add(Skew); from.After(s.from) {
 		s.from = from
 	}
 }
@@ -47,7 +47,7 @@ func Missing(
 		byName[packet.Name] = append(byName[packet.Name], i)
 	}
 	for name, indexes := range byName {
-		stored, err := read(name, since.Add(-skew))
+		stored, err := read(name, since.Add(-Skew))
 		if err != nil {
 			return nil, err
 		}

@@ -101,8 +101,8 @@ var recallMutants = []Bug{
 		Plant: []Change{
 			{
 				"broker/nats/recall.go",
-				"s.recall(ctx, subject, since.Add(-skew), found)",
-				"s.recall(ctx, subject, since.Add(skew), found)",
+				"s.recall(ctx, subject, since.Add(-stock.Skew), found)",
+				"s.recall(ctx, subject, since.Add(stock.Skew), found)",
 			},
 		},
 	},
@@ -168,6 +168,58 @@ var recallMutants = []Bug{
 				"relay/recall.go",
 				"case postrider.ClassOf(err) == postrider.ClassUnknown:",
 				"case false:",
+			},
+		},
+	},
+	{
+		ID:    "M93",
+		Name:  "relay: a question counts as an attempt",
+		Does:  "Relays that die while they ask a slow destination make dead letters of innocent messages.",
+		Tests: []Test{{"relay", "^TestSuspectAsked$"}},
+		Plant: []Change{
+			{
+				"relay/worker.go",
+				"if err := w.recall.prepare(ctx, &c.Messages[0]); err != nil {",
+				"if err := ctx.Err(); err != nil {",
+			},
+		},
+	},
+	{
+		ID:    "M94",
+		Name:  "kafka: the fence is not looked at",
+		Does:  "A relay that slept takes the transactional ID back, and sends what its successor sends.",
+		Tests: []Test{{"broker/kafka", "^TestSuiteOnce$/^FencedSender$"}},
+		Plant: []Change{
+			{
+				"broker/kafka/once.go",
+				"err == nil && term > from.Term {",
+				"err == nil && term < from.Term {",
+			},
+		},
+	},
+	{
+		ID:    "M95",
+		Name:  "kafka: uncommitted messages count as arrived",
+		Does:  "Messages of a transaction that was aborted are lost.",
+		Tests: []Test{{"broker/kafka", "^TestSuiteOnce$/^(RecallAfterLostAnswers|FencedSender)$"}},
+		Plant: []Change{
+			{
+				"broker/kafka/holds.go",
+				"kgo.FetchIsolationLevel(kgo.ReadCommitted())",
+				"kgo.FetchIsolationLevel(kgo.ReadUncommitted())",
+			},
+		},
+	},
+	{
+		ID:    "M96",
+		Name:  "kafka: the transactional ID is not taken",
+		Does:  "What a relay still has under way is committed after its successor has looked.",
+		Tests: []Test{{"broker/kafka", "^TestSuiteOnce$/^(RecallAfterLostAnswers|FencedSender)$"}},
+		Plant: []Change{
+			{
+				"broker/kafka/recall.go",
+				"req.TransactionalID, req.TransactionTimeoutMillis = &id, int32",
+				"req.TransactionalID, req.TransactionTimeoutMillis = new(id[1:]), int32",
 			},
 		},
 	},
