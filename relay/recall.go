@@ -18,6 +18,12 @@ import (
 // recallTimeout limits one question to the destination, which may have to read a lot.
 const recallTimeout = 30 * time.Second
 
+// inFlight is how long a new owner takes at most to send again what a former one had in flight: it was
+// due then, and is due now.
+const inFlight = time.Minute
+
+const mostSeen = 10_000 // entries of recaller.seen
+
 // recaller publishes the messages of one shard. Before it sends a message that may have arrived
 // already, it asks the destination, which at the same time fences former owners that may still be
 // sending it.
@@ -29,9 +35,13 @@ type recaller struct {
 	life   context.Context // ends with the worker
 	asking chan struct{}   // holds a token while the destination is asked
 
+	former time.Time // former owners may have sent deferred messages since then; zero if they have not
+	until  time.Time // no message that becomes due later was in flight then
+
 	mu      sync.Mutex
 	book    *doubt.Book
-	reached int // number of messages read when the reader was first at the end of the log; negative before
+	seen    map[postrider.ID]bool // deferred messages of which the book knows what is known
+	reached int                   // number of messages read when the reader was first at the end of the log; negative before
 }
 
 // newRecaller returns a recaller for a shard whose former owners may have sent something since a
@@ -39,7 +49,7 @@ type recaller struct {
 func newRecaller(life context.Context, s *session, log *slog.Logger, sender string, owner int64, since time.Time) *recaller {
 	r := &recaller{
 		pub: s.pub, nameOf: s.nameOf, log: log, sender: sender, life: life, asking: make(chan struct{}, 1),
-		book: doubt.New(owner, since), reached: -1,
+		book: doubt.New(owner, since), reached: -1, former: since, until: time.Now().Add(inFlight), seen: make(map[postrider.ID]bool),
 	}
 	if r.nameOf == nil {
 		r.nameOf = func(*postrider.Message) string { return "" }
@@ -77,17 +87,69 @@ func (r *recaller) pass(passed int) {
 	}
 }
 
-// postpone records that messages are deferred.
+// postpone records that messages are deferred, and sets since when they may have arrived.
 func (r *recaller) postpone(all []feeds.Deferral) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.book.Since().IsZero() {
+	if r.book.Idle() && r.former.IsZero() {
 		return
 	}
 	for i := range all {
 		m := &all[i].Batch.Messages[all[i].Index]
-		r.book.Defer(r.nameOf(m), m.ID)
+		name := r.nameOf(m)
+		all[i].Sent = r.book.Unsure(name, m.ID)
+		r.know(m.ID)
+		r.book.Defer(name, m.ID)
 	}
+}
+
+// resume records which deferred messages may have arrived: by the ages of their attempts, and because
+// a former owner had them in flight when it ended.
+func (r *recaller) resume(msgs []postrider.Message, ages []time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if now.After(r.until) {
+		r.former = time.Time{}
+	}
+	for i := range msgs {
+		m := &msgs[i]
+		if m.Repetition != "" || r.seen[m.ID] { // it is meant to come again, or the book knows what is known
+			continue
+		}
+		switch {
+		case i < len(ages) && ages[i] > 0:
+			r.know(m.ID)
+			r.book.Record(r.nameOf(m), m.ID, now.Add(-ages[i]))
+		case !r.former.IsZero():
+			r.know(m.ID)
+			r.book.Record(r.nameOf(m), m.ID, r.former)
+		}
+	}
+}
+
+// know adds a message to seen. To forget one costs a question at most.
+func (r *recaller) know(id postrider.ID) {
+	if len(r.seen) >= mostSeen {
+		clear(r.seen)
+	}
+	r.seen[id] = true
+}
+
+// unsure returns since when messages that have failed may have arrived; nil if none may.
+func (r *recaller) unsure(msgs []postrider.Message, errs []error) (since []time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(errs) == 0 || r.book.Idle() {
+		return nil
+	}
+	since = make([]time.Time, len(msgs))
+	for i := range msgs {
+		if i < len(errs) && errs[i] != nil {
+			since[i] = r.book.Unsure(r.nameOf(&msgs[i]), msgs[i].ID)
+		}
+	}
+	return since
 }
 
 // prepare asks about a message, if that is necessary, before the start of its attempt is recorded:

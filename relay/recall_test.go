@@ -339,3 +339,62 @@ func TestRecallOutbids(t *testing.T) {
 		})
 	}
 }
+
+// TestRecallOfDeferred: what a relay defers although it may have arrived is asked about when it is due,
+// also by the next relay.
+func TestRecallOfDeferred(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, 60, 1)
+		s.to.lose = func(m postrider.Message) bool { return m.AggregateID == "1" }
+		s.to.refuse = func(string) error { return postrider.NameUnavailable(errOdd) }
+		s.run(5 * time.Second)
+		if s.settled() {
+			t.Fatal("nothing was left to the next relay")
+		}
+		s.to.lose, s.to.refuse = nil, nil
+		s.run(time.Minute)
+		s.expect(0)
+	})
+}
+
+// TestRecallOfRetries: a relay dies while it sends deferred messages again. The next one asks about
+// them.
+func TestRecallOfRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, 30, 3)
+		f, err := s.store.Open(t.Context(), "default", feeds.Member{Name: "dead", Lease: sceneLease})
+		if err != nil {
+			t.Fatal(err)
+		}
+		share, err := f.Balance(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, shard := range share.Shards {
+			batches, err := f.Read(t.Context(), []feeds.Demand{{Shard: shard, Limit: s.count}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range batches {
+				var all []feeds.Deferral
+				for i := range b.Messages {
+					all = append(all, feeds.Deferral{Batch: &b, Index: i, Status: feeds.StatusRetry})
+				}
+				if err := f.Defer(t.Context(), all); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := f.Settle(t.Context(), []feeds.Mark{{Shard: shard, Batch: &b, Done: len(b.Messages), Sent: time.Now()}}); err != nil {
+					t.Fatal(err)
+				}
+				ctx := broker.WithSender(t.Context(), broker.Sender{
+					Name: fmt.Sprintf("%s/default/%d", share.ID, shard), Term: share.Terms[shard] << 20,
+				})
+				if err := errors.Join(s.to.Publish(ctx, b.Messages)...); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		s.run(time.Minute)
+		s.expect(0)
+	})
+}

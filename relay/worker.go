@@ -229,8 +229,10 @@ func (w *worker) do(a shard.Actions) {
 		w.sends <- a.Publish
 	}
 	if a.Retry != nil {
+		w.recall.resume(a.Retry.Messages, a.Retry.Unsure)
 		w.begin(func() func(time.Time) {
 			answer := w.publish(a.Retry)
+			answer.Unsure = w.recall.unsure(a.Retry.Messages, answer.Errs)
 			return func(now time.Time) { w.machine.Retried(answer, now) }
 		})
 	}

@@ -46,6 +46,9 @@ type Deferred struct {
 	// EnqueuedAt is when the message was written, DeferredAt when it was deferred, TriedAt when it
 	// was last sent. AvailableAt is when it is due; the zero time means not without another event.
 	EnqueuedAt, DeferredAt, TriedAt, AvailableAt time.Time
+	// Unsure is how long ago the oldest attempt began of which it is unknown whether the message has
+	// arrived; 0 if there is none.
+	Unsure time.Duration
 	// Job is the replay that deferred the message; 0 if none did.
 	Job int64
 	// Bare means that the store could not keep the message itself: see [Deferral]. Its content is
@@ -64,6 +67,7 @@ type Deferral struct {
 	Attempts int
 	Delay    time.Duration // before the next attempt, for StatusRetry
 	Cause    string        // the error
+	Sent     time.Time     // when the oldest attempt began of which it is unknown whether the message has arrived; zero if there is none
 	// Bare makes the message a dead letter without content, because the store refuses the message
 	// as it is. The store keeps only its ID, its sequence number, when it was written and the first
 	// [BareType] characters of its type. It blocks nothing.
@@ -85,6 +89,7 @@ type Conclusion struct {
 	Attempts  int
 	Delay     time.Duration
 	Cause     string
+	Sent      time.Time // as in Deferral
 }
 
 // Start names a message that is about to be sent.

@@ -70,6 +70,15 @@ func (a deferredList) promote(key string, now time.Time) bool {
 	return head == nil
 }
 
+// unsure returns how long before the deferral of d something was sent; 0 if nothing was. Stored rows
+// have it in the place of the time until now.
+func unsure(d *feeds.Deferred, sent time.Time) time.Duration {
+	if sent.IsZero() {
+		return 0
+	}
+	return cmp.Or(d.DeferredAt.Sub(sent), 1)
+}
+
 // conclude records the outcome of attempts, and returns the keys that are no longer blocked.
 func (a *deferredList) conclude(done []feeds.Conclusion, now time.Time) (free []string) {
 	var keys []string
@@ -80,6 +89,7 @@ func (a *deferredList) conclude(done []feeds.Conclusion, now time.Time) (free []
 		}
 		if !c.Delivered {
 			d.Status, d.Name, d.Attempts, d.LastError, d.TriedAt, d.AvailableAt = c.Status, "", c.Attempts, c.Cause, now, time.Time{}
+			d.Unsure = unsure(d, c.Sent)
 			switch c.Status {
 			case feeds.StatusRetry:
 				d.AvailableAt = now.Add(c.Delay)

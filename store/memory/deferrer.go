@@ -70,6 +70,7 @@ func (f *feed) newDeferred(d *feeds.Deferral, now time.Time) (*feeds.Deferred, e
 		EnqueuedAt: e.at,
 		DeferredAt: now,
 	}
+	row.Unsure = unsure(row, d.Sent)
 	if d.Bare {
 		row.Bare, row.Blocking = true, false
 		row.Message = postrider.Message{ID: e.ID, Type: string([]rune(e.Type)[:min(len([]rune(e.Type)), feeds.BareType)])}
@@ -148,7 +149,11 @@ func (f *feed) Due(ctx context.Context, want feeds.DueRequest) (feeds.Due, error
 				if bytes += len(d.Payload); want.Bytes > 0 && bytes > want.Bytes && len(due.Messages) > 0 {
 					return nil
 				}
-				due.Messages = append(due.Messages, copyOf(d))
+				c := copyOf(d)
+				if c.Unsure != 0 {
+					c.Unsure = max(c.Unsure+now.Sub(c.DeferredAt), 1)
+				}
+				due.Messages = append(due.Messages, c)
 			}
 		}
 		return nil

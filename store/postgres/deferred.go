@@ -27,6 +27,7 @@ func (f *feed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 		causes   []string
 		names    []string
 		bares    []bool
+		ages     []*float64
 	)
 	for _, m := range msgs {
 		seq, err := seqOf(m.Batch, m.Index)
@@ -43,15 +44,24 @@ func (f *feed) Defer(ctx context.Context, msgs []feeds.Deferral) error {
 		causes = append(causes, clean(m.Cause))
 		names = append(names, storable(m.Name))
 		bares = append(bares, m.Bare)
+		ages = append(ages, ageOf(m.Sent))
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	err := f.exec(ctx, "SELECT @schema@.defer($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-		f.name, f.id.String(), held, shards, seqs, statuses, blocking, attempts, delays, causes, names, bares)
+	err := f.exec(ctx, "SELECT @schema@.defer($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+		f.name, f.id.String(), held, shards, seqs, statuses, blocking, attempts, delays, causes, names, bares, ages)
 	if err != nil {
 		return fmt.Errorf("postgres: defer: %w", explain(err))
 	}
 	return nil
+}
+
+// ageOf returns the seconds since a time; nil if it is zero.
+func ageOf(t time.Time) *float64 {
+	if t.IsZero() {
+		return nil
+	}
+	return new(time.Since(t).Seconds())
 }
 
 func seqOf(b *feeds.Batch, index int) (int64, error) {
@@ -144,6 +154,7 @@ func (f *feed) Conclude(ctx context.Context, done []feeds.Conclusion) ([]string,
 		causes    []string
 		names     []string
 		overtaken []bool
+		ages      []*float64
 	)
 	for _, c := range done {
 		shards = append(shards, int16(c.Shard))
@@ -155,11 +166,12 @@ func (f *feed) Conclude(ctx context.Context, done []feeds.Conclusion) ([]string,
 		causes = append(causes, clean(c.Cause))
 		names = append(names, storable(c.Name))
 		overtaken = append(overtaken, c.Overtaken)
+		ages = append(ages, ageOf(c.Sent))
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT @schema@.conclude($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"),
-		pgx.QueryExecModeExec, f.name, f.id.String(), shards, seqs, delivered, statuses, attempts, delays, causes, names, overtaken)
+	rows, err := f.pool.Query(ctx, f.cfg.in("SELECT @schema@.conclude($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"),
+		pgx.QueryExecModeExec, f.name, f.id.String(), shards, seqs, delivered, statuses, attempts, delays, causes, names, overtaken, ages)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: conclude: %w", explain(err))
 	}

@@ -86,7 +86,7 @@ func TestRelayRole(t *testing.T) {
 		relay.exec(`INSERT INTO @.checkpoints (feed, shard, n, member, until, lo, starts, s1)
 			VALUES ('inbox/c', 0, 1, '01890a5d-ac96-774b-bcce-b302099a8057', now(), 0, '{}', '1:1:')`)
 		err := relay.write(t.Context(), statement(`SELECT @.conclude('inbox/c', '01890a5d-ac96-774b-bcce-b302099a8057',
-			'{0}', '{1}', '{true}', '{dead}', '{1}', '{0}', '{x}', '{x}', '{false}')`))
+			'{0}', '{1}', '{true}', '{dead}', '{1}', '{0}', '{x}', '{x}', '{false}', '{NULL}')`))
 		if sqlState(err) != "PR004" {
 			t.Errorf("a relay concludes what a consumer has deferred: %v", err)
 		}

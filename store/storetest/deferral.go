@@ -17,6 +17,7 @@ var deferralTests = []test{
 	{"WaitingComesFirst", testWaitingComesFirst},
 	{"DeferTwice", testDeferTwice},
 	{"DeferAgainAfterWork", testDeferAgainAfterWork},
+	{"DeferUnsure", testDeferUnsure},
 	{"DeferIsFenced", testDeferIsFenced},
 	{"DeferAllOrNone", testDeferAllOrNone},
 	{"DeadIsNeverDue", testDeadIsNeverDue},

@@ -30,6 +30,41 @@ func sent(at time.Time, shards []int) []feeds.Mark {
 	return marks
 }
 
+// testDeferUnsure: of a deferred message a store keeps when the attempt began that may have delivered
+// it, until an attempt has a known outcome.
+func testDeferUnsure(t *testing.T, h Harness) {
+	msgs := series("k", 3)
+	write(t, h, msgs...)
+	r := joinAlone(t, h, "feed", longLease)
+	batches := r.next(3, 10)
+	r.deferSome(batches, func(n int) feeds.Deferral {
+		d := asKey(feeds.Deferral{Status: feeds.StatusRetry})(n)
+		if n < 2 {
+			d.Sent = time.Now().Add(-time.Duration(n+1) * time.Hour)
+		}
+		return d
+	})
+	r.settle(batches...)
+	expect := func(what string, want ...time.Duration) []feeds.Deferred {
+		t.Helper()
+		due := r.due(10).Messages
+		expectDeferred(t, due, msgs...)
+		for i, d := range due {
+			if off := d.Unsure - want[i]; off < -time.Second || off > 30*time.Second || (d.Unsure == 0) != (want[i] == 0) {
+				t.Errorf("%s: message %d is unsure since %v, want %v", what, i, d.Unsure, want[i])
+			}
+		}
+		return due
+	}
+	due := expect("deferred", time.Hour, 2*time.Hour, 0)
+	again := failed(due[0], 0)
+	again.Sent = time.Now().Add(-time.Minute)
+	r.conclude(again)
+	expect("after another attempt without an answer", time.Minute, 2*time.Hour, 0)
+	r.conclude(failed(due[0], 0))
+	expect("after an attempt that is known to have failed", 0, 2*time.Hour, 0)
+}
+
 // testUnsure hands the shards from one member to the next, in every way, and checks what each is told
 // of attempts of the one before.
 func testUnsure(t *testing.T, h Harness) {

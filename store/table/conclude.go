@@ -118,7 +118,7 @@ func (f *feed) concluded(ctx context.Context, tx sqltext.Querier, done []feeds.C
 // tried records an attempt that has failed.
 func (f *feed) tried(ctx context.Context, tx sqltext.Querier, rowID string, c *feeds.Conclusion) error {
 	s := f.cfg().stmt("UPDATE {deferred} SET status = ").Text(string(c.Status)).SQL(", attempts = ").Number(int64(c.Attempts))
-	s.SQL(", tried_at = {now}, last_error = ").Add(causeText(c.Cause)).SQL(", available_at = ")
+	ago(s.SQL(", tried_at = {now}, sent_at = "), c.Sent).SQL(", last_error = ").Add(causeText(c.Cause)).SQL(", available_at = ")
 	if c.Status == feeds.StatusRetry {
 		s.Later("{now}", max(c.Delay, 0))
 	} else {

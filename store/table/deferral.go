@@ -146,7 +146,7 @@ func (f *feed) findDue(ctx context.Context, tx sqltext.Querier, all []setting) e
 
 func (f *feed) insertDeferred(ctx context.Context, tx sqltext.Querier, part []setting) error {
 	q := f.cfg().stmt(`INSERT INTO {deferred} (feed, row_id, shard, seq, order_key, status, blocking, attempts, priority, last_error,
-		enqueued_at, deferred_at, name, name_hash, tried_at, available_at) VALUES `)
+		enqueued_at, deferred_at, name, name_hash, tried_at, sent_at, available_at) VALUES `)
 	for i, s := range part {
 		if i > 0 {
 			q.SQL(", ")
@@ -174,7 +174,7 @@ func (f *feed) insertDeferred(ctx context.Context, tx sqltext.Querier, part []se
 		} else {
 			q.SQL("NULL, NULL")
 		}
-		q.SQL(", ", tried, ", ")
+		ago(q.SQL(", ", tried, ", "), s.Sent).SQL(", ")
 		switch {
 		case s.Status == feeds.StatusRetry:
 			q.Later("{now}", max(s.Delay, 0))

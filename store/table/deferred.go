@@ -27,6 +27,8 @@ type deferredRow struct {
 	lastError string
 
 	enqueued, deferred, tried, available time.Time
+
+	unsure time.Duration // how long ago an attempt began that may have delivered it; 0 if there is none
 }
 
 // place is where a message stands in its feed.
@@ -58,14 +60,15 @@ func (r *deferredRow) again() bool {
 func (r *deferredRow) with(m postrider.Message, feed string) feeds.Deferred {
 	return feeds.Deferred{
 		Message: m, Feed: feed, Shard: r.shard, Seq: r.seq, Status: r.status, Name: r.name, Blocking: r.blocking, Attempts: r.attempts,
-		LastError: r.lastError, EnqueuedAt: r.enqueued, DeferredAt: r.deferred, TriedAt: r.tried, AvailableAt: r.available,
+		LastError: r.lastError, EnqueuedAt: r.enqueued, DeferredAt: r.deferred, TriedAt: r.tried, AvailableAt: r.available, Unsure: r.unsure,
 	}
 }
 
 // deferredColumns are those of {deferred}, a, in the order in which deferredRows reads them.
 func deferredColumns(d sqltext.Dialect) string {
 	return "a.row_id, a.shard, a.seq, a.order_key, a.name, a.status, a.blocking, a.attempts, a.last_error, " + d.Micros("a.enqueued_at") + ", " +
-		d.Micros("a.deferred_at") + ", " + d.Micros("a.tried_at") + ", " + d.Micros("a.available_at")
+		d.Micros("a.deferred_at") + ", " + d.Micros("a.tried_at") + ", " + d.Micros("a.available_at") + ", " +
+		d.Micros("{now}") + " - " + d.Micros("a.sent_at")
 }
 
 // deferredRows runs a statement that selects deferredColumns.
@@ -74,10 +77,12 @@ func deferredRows(ctx context.Context, q sqltext.Querier, s *sqltext.Stmt) ([]de
 	err := s.Each(ctx, q, func(scan func(...any) error) error {
 		var r deferredRow
 		var key, name, cause sql.NullString
-		var enqueued, deferred, tried, available sql.NullInt64
-		err := scan(&r.rowID, &r.shard, &r.seq, &key, &name, &r.status, &r.blocking, &r.attempts, &cause, &enqueued, &deferred, &tried, &available)
+		var enqueued, deferred, tried, available, unsure sql.NullInt64
+		err := scan(&r.rowID, &r.shard, &r.seq, &key, &name, &r.status, &r.blocking, &r.attempts, &cause, &enqueued, &deferred, &tried, &available,
+			&unsure)
 		r.key, r.name, r.lastError = key.String, name.String, cause.String
 		r.enqueued, r.deferred, r.tried, r.available = sqltext.Moment(enqueued), sqltext.Moment(deferred), sqltext.Moment(tried), sqltext.Moment(available)
+		r.unsure = time.Duration(unsure.Int64) * time.Microsecond
 		rows = append(rows, r)
 		return err
 	})

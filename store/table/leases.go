@@ -258,13 +258,17 @@ func sent(s *sqltext.Stmt, shards []int, moves map[int]*move) *sqltext.Stmt {
 		if m == nil || m.stale {
 			continue
 		}
-		if s.SQL(" WHEN shard = ").Number(int64(shard)).SQL(" THEN "); m.sent.IsZero() {
-			s.SQL("NULL")
-		} else {
-			s.Later("{now}", -max(0, time.Since(m.sent)))
-		}
+		ago(s.SQL(" WHEN shard = ").Number(int64(shard)).SQL(" THEN "), m.sent)
 	}
 	return s.SQL(" ELSE ", unknown, " END, ")
+}
+
+// ago adds a time of our own clock, by that of the database; NULL if it is zero.
+func ago(s *sqltext.Stmt, t time.Time) *sqltext.Stmt {
+	if t.IsZero() {
+		return s.SQL("NULL")
+	}
+	return s.Later("{now}", -max(0, time.Since(t)))
 }
 
 // hold makes leases the member's.

@@ -30,9 +30,9 @@ type Book struct {
 	since      time.Time // former owners may have sent something since then; zero if all of it is known
 	asked      int       // names that were asked about former owners
 	names      map[string]*name
-	former     map[postrider.ID]bool // messages of former owners that have arrived
-	own        map[postrider.ID]bool // messages that have arrived, and are to be confirmed when they are sent again
-	deferred   map[postrider.ID]bool // messages that were deferred although former owners may have sent them
+	former     map[postrider.ID]bool      // messages of former owners that have arrived
+	own        map[postrider.ID]time.Time // messages that have arrived, and are to be confirmed when they are sent again; since when they may have
+	deferred   map[postrider.ID]bool      // messages that were deferred although former owners may have sent them
 }
 
 // name is a queue, topic, subject or endpoint. After [Book.Close] there are only those to be asked.
@@ -47,7 +47,7 @@ type name struct {
 func New(owner int64, since time.Time) *Book {
 	return &Book{
 		term: min(owner<<ownTerms, mostTerm), leap: firstLeap, since: since,
-		names: make(map[string]*name), former: make(map[postrider.ID]bool), own: make(map[postrider.ID]bool),
+		names: make(map[string]*name), former: make(map[postrider.ID]bool), own: make(map[postrider.ID]time.Time),
 		deferred: make(map[postrider.ID]bool),
 	}
 }
@@ -93,7 +93,7 @@ func (b *Book) Found(names []string, id postrider.ID) {
 	}
 	for _, text := range names {
 		if n := b.names[text]; n != nil && n.open[id] {
-			b.own[id] = true
+			b.own[id] = n.since
 			return
 		}
 	}
@@ -139,7 +139,7 @@ func (b *Book) Answer(text string, err error, now time.Time) (wait, note error) 
 // Has reports whether a message has arrived, so that it need not be sent. After doubts about former
 // owners have ended, it says so once.
 func (b *Book) Has(id postrider.ID) bool {
-	own := b.own[id]
+	_, own := b.own[id]
 	delete(b.own, id)
 	return own || b.former[id]
 }
@@ -164,6 +164,22 @@ func (b *Book) Record(text string, id postrider.ID, began time.Time) {
 	if len(n.open) < mostOpen {
 		n.open[id] = true
 	}
+}
+
+// Unsure returns since when a message may have arrived without an answer; zero if it is known that it
+// has not.
+func (b *Book) Unsure(text string, id postrider.ID) time.Time {
+	n := b.names[text]
+	if since, ok := b.own[id]; ok {
+		return since
+	}
+	switch {
+	case n != nil && n.open[id]:
+		return n.since
+	case b.former[id], !b.since.IsZero() && (n == nil || !n.since.IsZero()):
+		return b.since
+	}
+	return time.Time{}
 }
 
 // Defer records that a message is deferred: it will be sent again when doubts about former owners
@@ -194,12 +210,12 @@ func (b *Book) Fenced(term int64) (own bool) {
 // Close ends doubts about former owners: all messages that they can have sent are confirmed or
 // deferred, or are to be repeated.
 func (b *Book) Close() {
-	b.since = time.Time{}
 	for id := range b.deferred {
 		if b.former[id] {
-			b.own[id] = true
+			b.own[id] = b.since
 		}
 	}
+	b.since = time.Time{}
 	clear(b.deferred)
 	clear(b.former)
 	maps.DeleteFunc(b.names, func(_ string, n *name) bool { return n.since.IsZero() })

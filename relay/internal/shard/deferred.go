@@ -118,8 +118,19 @@ type due struct {
 	// last failed. It has at most mostSeen entries.
 	seen map[int64]uint32
 
+	begun   begun
+	unknown map[int64]bool // sequence numbers of messages that may have arrived, which the store does not know
+
 	failures int       // failures in a row, of the destination or of the store
 	next     time.Time // no call before
+}
+
+// begun is when the oldest attempts began whose outcome the store does not know: those in flight, in
+// done, being recorded, and of unknown; zero if there are none.
+type begun struct{ call, done, recording, unknown time.Time }
+
+func (b *begun) oldest() time.Time {
+	return earlier(earlier(b.call, b.done), earlier(b.recording, b.unknown))
 }
 
 const mostSeen = 1000

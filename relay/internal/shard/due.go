@@ -66,10 +66,16 @@ func (m *Machine) nextRetry(now time.Time) *Call {
 	} else {
 		d.call, d.queue = m.round(d.queue)
 	}
+	d.begun.call = now
 	for i := range d.call {
 		msg := d.call[i].Message
 		if job := d.call[i].Job; job != 0 { // otherwise a broker that has seen the message would drop it as a duplicate
 			msg.Repetition = fmt.Sprintf("replay-%d", job)
+		} else if unsure := d.call[i].Unsure; unsure > 0 {
+			if c.Unsure == nil {
+				c.Unsure = make([]time.Duration, len(d.call))
+			}
+			c.Unsure[i] = unsure
 		}
 		c.Messages, c.Attempts = append(c.Messages, msg), append(c.Attempts, d.call[i].Attempts)
 	}
@@ -98,6 +104,8 @@ func (m *Machine) Retried(a Answer, now time.Time) {
 	d := &m.due
 	call := d.call
 	d.call = nil
+	began := d.begun.call
+	d.begun.call = time.Time{}
 	if a.Err != nil { // nothing was sent
 		m.pauseDue(now)
 		d.queue = nil
@@ -140,9 +148,16 @@ func (m *Machine) Retried(a Answer, now time.Time) {
 		c, concluded, away := m.conclude(&call[i], answer(a.Errs, i), passed, few, stuck, now)
 		outage = cmp.Or(outage, away)
 		if concluded {
+			if i < len(a.Unsure) {
+				c.Sent = a.Unsure[i]
+			}
 			d.done = append(d.done, c)
 			some = true
 		}
+		m.leave(call[i].Seq, !concluded && i < len(a.Unsure) && !a.Unsure[i].IsZero(), began)
+	}
+	if some {
+		d.begun.done = earlier(d.begun.done, began)
 	}
 	d.queue = slices.DeleteFunc(d.queue, func(r feeds.Deferred) bool { return r.OrderKey() != "" && stuck[r.OrderKey()] })
 	if some {
@@ -155,6 +170,23 @@ func (m *Machine) Retried(a Answer, now time.Time) {
 	if !a.Alone || len(d.queue) == 0 { // a single message says nothing about the others
 		d.queue = nil
 		m.pauseDue(now)
+	}
+}
+
+// leave records whether a message may have arrived although no attempt at it is concluded.
+func (m *Machine) leave(seq int64, unknown bool, began time.Time) {
+	d := &m.due
+	switch {
+	case unknown:
+		if d.unknown == nil {
+			d.unknown = make(map[int64]bool)
+		}
+		d.unknown[seq] = true
+		d.begun.unknown = earlier(d.begun.unknown, began)
+	case len(d.unknown) > 0:
+		if delete(d.unknown, seq); len(d.unknown) == 0 {
+			d.begun.unknown = time.Time{}
+		}
 	}
 }
 
@@ -258,6 +290,7 @@ func (m *Machine) nextConclusion(now time.Time) []feeds.Conclusion {
 		return nil
 	}
 	d.recording = len(d.done)
+	d.begun.recording, d.begun.done = d.begun.done, time.Time{}
 	return d.done[:d.recording:d.recording]
 }
 
@@ -267,7 +300,10 @@ func (m *Machine) Concluded(free []string, err error, now time.Time) {
 	d := &m.due
 	n := d.recording
 	d.recording = 0
+	began := d.begun.recording
+	d.begun.recording = time.Time{}
 	if err != nil {
+		d.begun.done = earlier(d.begun.done, began)
 		m.pauseDue(now)
 		m.tell(Told{Event: CannotDefer, Err: err})
 		return

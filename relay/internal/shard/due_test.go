@@ -1,10 +1,12 @@
 package shard
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/retry"
 	"github.com/postrider/postrider/store/feeds"
 )
 
@@ -20,4 +22,56 @@ func TestReplayIsARepetition(t *testing.T) {
 	if call == nil || len(call.Messages) != 2 || call.Messages[0].Repetition != "replay-7" || call.Messages[1].Repetition != "" {
 		t.Fatalf("sends %+v", call)
 	}
+}
+
+// TestSentDeferred: an attempt at a deferred message counts as sent until the store knows its outcome,
+// and no longer.
+func TestSentDeferred(t *testing.T) {
+	now := time.Now()
+	policy := Retry{Outage: retry.Policy{First: time.Millisecond, Most: time.Millisecond}, Random: func() float64 { return 0 }}
+	m := New(Config{BatchSize: 10, CallBytes: 1 << 20, Lease: time.Minute, Timeout: time.Second, Retry: policy}, Start{})
+	m.Blocked(nil)
+	m.lease.renewed = now
+	m.failing = true // so that an outage is not recorded
+	at := now
+	expect := func(what string, want time.Time) {
+		t.Helper()
+		if got := m.Sent(); !got.Equal(want) {
+			t.Errorf("%s: sent at %v, want %v", what, got, want)
+		}
+	}
+	send := func(a Answer) {
+		t.Helper()
+		at = at.Add(time.Second)
+		m.Due([]feeds.Deferred{{Seq: 1}})
+		if a.Unsure != nil {
+			a.Unsure = []time.Time{at}
+		}
+		if m.nextRetry(at) == nil {
+			t.Fatal("nothing is sent")
+		}
+		m.Retried(a, at)
+		m.due.next = time.Time{}
+	}
+	expect("at first", time.Time{})
+	send(Answer{Errs: []error{postrider.Unavailable(errors.New("down"))}})
+	expect("after an outage", time.Time{})
+	send(Answer{Errs: []error{errors.New("no answer")}, Unsure: []time.Time{now}})
+	first := at
+	if len(m.due.done) > 0 {
+		t.Fatal("an outage is recorded")
+	}
+	expect("after no answer", first)
+	send(Answer{})
+	expect("after a second attempt", first.Add(time.Second))
+	if len(m.nextConclusion(at)) != 1 {
+		t.Fatal("nothing is recorded")
+	}
+	expect("while it is recorded", at)
+	m.Concluded(nil, errors.New("the store is down"), at)
+	m.due.next = time.Time{}
+	expect("when it could not be recorded", at)
+	m.nextConclusion(at)
+	m.Concluded(nil, nil, at)
+	expect("when the store knows", time.Time{})
 }

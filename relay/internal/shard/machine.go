@@ -301,9 +301,9 @@ func (m *Machine) Problems() []feeds.Problem { return m.names.takeProblems() }
 // Mark returns how far the shard is confirmed.
 func (m *Machine) Mark() Mark { return m.mark }
 
-// Sent returns when the oldest attempt began to send a message that [Machine.Mark] does not include;
-// zero if there is none.
-func (m *Machine) Sent() time.Time { return m.window.oldest() }
+// Sent returns when the oldest attempt began to send a message that [Machine.Mark] does not include, or
+// a deferred one whose outcome the store does not know; zero if there is none.
+func (m *Machine) Sent() time.Time { return earlier(m.window.oldest(), m.due.begun.oldest()) }
 
 // Recall returns the messages that were confirmed recently.
 func (m *Machine) Recall() map[postrider.ID]bool { return m.memory.recall() }

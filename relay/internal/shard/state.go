@@ -103,6 +103,9 @@ type Call struct {
 	// not be sent.
 	Alone bool
 	Start *feeds.Start
+	// Unsure is how long ago an attempt began that may have delivered each message; 0 if there is none, nil
+	// if there is none of any.
+	Unsure []time.Duration
 }
 
 // TooManyStarts reports whether a message must not be sent, given the number of times that sending it was
@@ -115,6 +118,9 @@ type Answer struct {
 	Started int     // the result of recording Call.Start; 0 if there was none
 	Err     error   // why nothing was sent, if recording the start failed
 	Alone   bool    // as in the call
+
+	// Unsure is since when each message may have arrived without an answer; nil if none may.
+	Unsure []time.Time
 }
 
 // Actions are the actions to start, in addition to those in flight.

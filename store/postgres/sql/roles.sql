@@ -72,8 +72,10 @@ GRANT EXECUTE ON FUNCTION @schema@.check_home(text), @schema@.reclaim(bigint), @
   @schema@.merge(text, smallint), @schema@.advance_move(text), @schema@.canary(interval),
   @schema@.open_feed(text, text, boolean, boolean, timestamptz, text, boolean, text[], bigint, bigint) TO "@name@_relay";
 GRANT EXECUTE ON FUNCTION
-  @schema@.defer(text, uuid, smallint[], smallint[], bigint[], text[], boolean[], integer[], double precision[], text[], text[], boolean[]),
-  @schema@.conclude(text, uuid, smallint[], bigint[], boolean[], text[], integer[], double precision[], text[], text[], boolean[]),
+  @schema@.defer(text, uuid, smallint[], smallint[], bigint[], text[], boolean[], integer[], double precision[], text[], text[], boolean[],
+    double precision[]),
+  @schema@.conclude(text, uuid, smallint[], bigint[], boolean[], text[], integer[], double precision[], text[], text[], boolean[],
+    double precision[]),
   @schema@.suspect(text, uuid, smallint, bigint), @schema@.report(text, text[], bigint[], text[]) TO "@name@_relay";
 REVOKE INSERT, UPDATE, DELETE ON @schema@.deferred, @schema@.suspects, @schema@.problems, @schema@.job_results FROM "@name@_relay";
 REVOKE ALL ON @schema@.audit FROM "@name@_relay";

@@ -223,4 +223,56 @@ var recallMutants = []Bug{
 			},
 		},
 	},
+	{
+		ID:    "M97",
+		Name:  "relay: deferred messages are not asked about",
+		Does:  "A message that was deferred with an unknown outcome comes twice after a restart.",
+		Tests: []Test{{"relay", "^TestRecallOfDeferred$"}},
+		Plant: []Change{
+			{
+				"relay/recall.go",
+				"case i < len(ages) && ages[i] > 0:",
+				"case i < len(ages) && ages[i] < 0:",
+			},
+		},
+	},
+	{
+		ID:    "M98",
+		Name:  "relay: retries of a former owner are not asked about",
+		Does:  "Deferred messages that a relay sent as it died come twice.",
+		Tests: []Test{{"relay", "^TestRecallOfRetries$"}},
+		Plant: []Change{
+			{
+				"relay/recall.go",
+				"		case !r.former.IsZero():\n			r.know(m.ID)",
+				"		case r.former.After(now):\n			r.know(m.ID)",
+			},
+		},
+	},
+	{
+		ID:    "M99",
+		Name:  "deferred: the time of an unknown attempt is not kept",
+		Does:  "A message that was deferred with an unknown outcome comes twice after a restart.",
+		Tests: []Test{suiteTest("DeferUnsure")},
+		Plant: []Change{
+			{
+				"store/postgres/sql/functions/deferred.sql",
+				"m.bare, clock_timestamp() - make_interval(secs => m.age)",
+				"m.bare, NULL",
+			},
+		},
+	},
+	{
+		ID:    "M100",
+		Name:  "relay: attempts at deferred messages do not count as sent",
+		Does:  "The next owner asks about too short a time: deferred messages come twice.",
+		Tests: []Test{{"relay/internal/shard", "^TestSentDeferred$"}},
+		Plant: []Change{
+			{
+				"relay/internal/shard/machine.go",
+				"earlier(m.window.oldest(), m.due.begun.oldest())",
+				"earlier(m.window.oldest(), m.due.begun.done)",
+			},
+		},
+	},
 }

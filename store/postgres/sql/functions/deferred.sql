@@ -45,7 +45,7 @@ $$;
 -- bare row keeps nothing of the content that the table could have refused.
 CREATE OR REPLACE FUNCTION @schema@.defer(
   feed_name text, member_id uuid, held smallint[], shards smallint[], seqs bigint[], statuses text[], block boolean[],
-  tried integer[], delays double precision[], causes text[], names text[], bares boolean[]) RETURNS void
+  tried integer[], delays double precision[], causes text[], names text[], bares boolean[], ages double precision[]) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
@@ -62,7 +62,7 @@ BEGIN
   INSERT INTO @schema@.deferred (
     feed, seq, shard, status, blocking, attempts, available_at, tried_at, last_error, order_key, priority, id, type,
     aggregate_type, aggregate_id, key, topic, routing_key, tenant_id, content_type, schema_version, schema_id, dedup_key,
-    correlation_id, causation_id, created_at, occurred_at, deliver_after, headers, payload, name, bare)
+    correlation_id, causation_id, created_at, occurred_at, deliver_after, headers, payload, name, bare, sent_at)
   SELECT feed_name, m.seq, m.of_shard, m.want, m.blocks, m.tries,
          CASE WHEN m.want = 'retry' THEN clock_timestamp() + make_interval(secs => m.delay)
               WHEN m.want = 'scheduled' THEN coalesce(m.deliver_after, clock_timestamp())
@@ -77,10 +77,11 @@ BEGIN
          CASE WHEN NOT m.bare THEN m.correlation_id END, CASE WHEN NOT m.bare THEN m.causation_id END,
          m.created_at, coalesce(m.occurred_at, m.created_at), m.deliver_after,
          CASE WHEN NOT m.bare THEN m.headers END, CASE WHEN m.bare THEN '' ELSE m.payload END,
-         CASE WHEN m.want = 'held' THEN coalesce(m.name, '') END, m.bare
-  FROM (SELECT m.*, d.shard AS of_shard, k.order_key, d.status AS want, d.blocking AS blocks, d.attempts AS tries, d.delay, d.cause, d.name, d.bare
-        FROM unnest(shards, seqs, statuses, block, tried, delays, causes, names, bares)
-               AS d(shard, seq, status, blocking, attempts, delay, cause, name, bare)
+         CASE WHEN m.want = 'held' THEN coalesce(m.name, '') END, m.bare, clock_timestamp() - make_interval(secs => m.age)
+  FROM (SELECT m.*, d.shard AS of_shard, k.order_key, d.status AS want, d.blocking AS blocks, d.attempts AS tries, d.delay, d.cause, d.name, d.bare,
+               d.age
+        FROM unnest(shards, seqs, statuses, block, tried, delays, causes, names, bares, ages)
+               AS d(shard, seq, status, blocking, attempts, delay, cause, name, bare, age)
         CROSS JOIN LATERAL (SELECT * FROM @schema@.messages m WHERE m.seq = d.seq LIMIT 1) m
         CROSS JOIN LATERAL (SELECT CASE WHEN NOT d.bare THEN @schema@.order_key(m.key, m.aggregate_type, m.aggregate_id) END) k(order_key)
         WHERE NOT EXISTS (SELECT FROM @schema@.excluded x WHERE x.feed = feed_name AND x.seq = d.seq)) m
@@ -249,7 +250,7 @@ $$;
 -- lock.
 CREATE OR REPLACE FUNCTION @schema@.end_attempts(
   feed_name text, seqs bigint[], delivered boolean[], statuses text[], tried integer[], delays double precision[],
-  causes text[], names text[] DEFAULT NULL, overtaken boolean[] DEFAULT NULL) RETURNS SETOF text
+  causes text[], names text[] DEFAULT NULL, overtaken boolean[] DEFAULT NULL, ages double precision[] DEFAULT NULL) RETURNS SETOF text
   LANGUAGE plpgsql
   SET enable_seqscan = off
   SET enable_bitmapscan = off
@@ -271,10 +272,11 @@ BEGIN
   WITH failed AS (
     UPDATE @schema@.deferred d
     SET tried_at = clock_timestamp(),
-        (status, attempts, last_error, name, blocking, available_at) = (
+        (status, attempts, last_error, name, blocking, available_at, sent_at) = (
           SELECT statuses[i], tried[i], nullif(causes[i], ''), CASE WHEN statuses[i] = 'held' THEN coalesce(names[i], '') END,
                  d.blocking AND NOT coalesce(overtaken[i], false),
-                 CASE WHEN statuses[i] = 'retry' THEN clock_timestamp() + make_interval(secs => delays[i]) ELSE 'infinity' END
+                 CASE WHEN statuses[i] = 'retry' THEN clock_timestamp() + make_interval(secs => delays[i]) ELSE 'infinity' END,
+                 clock_timestamp() - make_interval(secs => ages[i])
           FROM array_position(seqs, d.seq) i)
     WHERE d.ctid = ANY (unsent) AND d.status || '' IN ('scheduled', 'retry', 'held', 'waiting')
     RETURNING d.job, d.seq, d.id, d.status, d.last_error, d.shard, d.order_key, overtaken[array_position(seqs, d.seq)] AS overtaken),
@@ -301,7 +303,8 @@ $$;
 
 CREATE OR REPLACE FUNCTION @schema@.conclude(
   feed_name text, member_id uuid, shards smallint[], seqs bigint[], delivered boolean[], statuses text[],
-  tried integer[], delays double precision[], causes text[], names text[], overtaken boolean[]) RETURNS SETOF text
+  tried integer[], delays double precision[], causes text[], names text[], overtaken boolean[], ages double precision[])
+  RETURNS SETOF text
   LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp
 AS $$
@@ -310,7 +313,7 @@ BEGIN
   PERFORM @schema@.lock_deferred(feed_name, shards);
   PERFORM @schema@.check_holder(feed_name, member_id, shards);
   DELETE FROM @schema@.suspects s WHERE s.feed = feed_name AND s.seq = ANY (seqs);  -- their attempts have ended
-  RETURN QUERY SELECT @schema@.end_attempts(feed_name, seqs, delivered, statuses, tried, delays, causes, names, overtaken);
+  RETURN QUERY SELECT @schema@.end_attempts(feed_name, seqs, delivered, statuses, tried, delays, causes, names, overtaken, ages);
 END
 $$;
 
@@ -358,6 +361,6 @@ END
 $$;
 
 REVOKE ALL ON FUNCTION
-  @schema@.defer(text, uuid, smallint[], smallint[], bigint[], text[], boolean[], integer[], double precision[], text[], text[], boolean[]),
-  @schema@.conclude(text, uuid, smallint[], bigint[], boolean[], text[], integer[], double precision[], text[], text[], boolean[]),
+  @schema@.defer(text, uuid, smallint[], smallint[], bigint[], text[], boolean[], integer[], double precision[], text[], text[], boolean[], double precision[]),
+  @schema@.conclude(text, uuid, smallint[], bigint[], boolean[], text[], integer[], double precision[], text[], text[], boolean[], double precision[]),
   @schema@.suspect(text, uuid, smallint, bigint), @schema@.report(text, text[], bigint[], text[]) FROM PUBLIC;

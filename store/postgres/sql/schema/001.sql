@@ -329,6 +329,7 @@ CREATE TABLE @schema@.deferred (
   available_at   timestamptz NOT NULL,  -- infinity: not due until something changes it
   deferred_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
   tried_at       timestamptz,
+  sent_at        timestamptz,           -- when the oldest attempt began that may have delivered it without an answer
   last_error     text,
   job            bigint,                -- the replay that deferred it
   order_key      text,

@@ -113,6 +113,7 @@ CREATE TABLE IF NOT EXISTS {deferred} (
   deferred_at  datetime(6)    NOT NULL,
   tried_at     datetime(6),
   available_at datetime(6),
+  sent_at      datetime(6),
   name         longtext,
   name_hash    varbinary(64),
   PRIMARY KEY (feed, row_id),

@@ -138,6 +138,7 @@ CREATE TABLE {deferred} (
   deferred_at  timestamptz NOT NULL,
   tried_at     timestamptz,
   available_at timestamptz,
+  sent_at      timestamptz,
   name         text,
   name_hash    text COLLATE "C",
   PRIMARY KEY (feed, row_id),

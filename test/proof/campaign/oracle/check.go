@@ -73,7 +73,7 @@ func (v *Verdict) checkMessages(r *record.Reader, f *faults) error {
 	var passes sync.WaitGroup
 	passes.Go(func() { d, errs[len(destinations)] = readEffects(r, l) })
 	for i, destination := range destinations {
-		passes.Go(func() { all[i], errs[i] = readReceipts(r, destination, l, f) })
+		passes.Go(func() { all[i], errs[i] = readReceipts(r, destination, slices.Contains(r.Run.Once, destination), l, f) })
 	}
 	passes.Wait()
 	for _, err := range errs {

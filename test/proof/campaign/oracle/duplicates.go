@@ -2,6 +2,8 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -9,11 +11,15 @@ import (
 func (v *Verdict) judgeDuplicates(all []*arrivals) Finding {
 	var unexplained evidence
 	var latest time.Duration
+	var places []string
 	v.Duplicates = map[string]int64{}
 	perFault := map[*span]int64{}
 	for _, a := range all {
 		unexplained.merge(a.unexplained)
 		latest = max(latest, a.latest)
+		if a.duplicates > 0 {
+			places = append(places, fmt.Sprintf("%s %d", a.destination, a.duplicates))
+		}
 		for s, n := range a.byFault {
 			perFault[s] += n
 			kind := ""
@@ -31,6 +37,10 @@ func (v *Verdict) judgeDuplicates(all []*arrivals) Finding {
 	}
 	share := v.Counts.DuplicateShare()
 	note := fmt.Sprintf("%d duplicates of %d events, %d not explained", v.Counts.Duplicates, v.Counts.Events, unexplained.count)
+	if len(places) > 0 {
+		slices.Sort(places)
+		note = join(note, strings.Join(places, ", "))
+	}
 	if worst != nil {
 		note = join(note, fmt.Sprintf("most by fault %d, %s: %d", worst.Fault, worst.Kind, perFault[worst]))
 	}

@@ -227,7 +227,7 @@ func inversions(t *testing.T, dir string) (inverted, zombies int64) {
 		t.Fatal(err)
 	}
 	for _, destination := range r.Destinations() {
-		a, err := readReceipts(r, destination, l, f)
+		a, err := readReceipts(r, destination, false, l, f)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -82,6 +82,10 @@ var plants = []planted{
 	{"a duplicate after a clean stop", func(h *history) { h.again("kafka", faultBegin(1).Add(5*time.Second)) }, "I6", -1, "near a clean stop: relay-stop"},
 	{"a duplicate while another destination was down", func(h *history) { h.again("nats", faultBegin(2).Add(5*time.Second)) }, "I6", -1, "nats"},
 	{"a duplicate while a consumer was away", func(h *history) { h.again("nats", faultBegin(4).Add(5*time.Second)) }, "I6", -1, "nats"},
+	{"a duplicate where nothing may come twice", func(h *history) {
+		h.run.Once = []string{"kafka"}
+		h.again("kafka", faultBegin(0).Add(time.Second))
+	}, "I6", -1, "where nothing may"},
 	{"a changed byte", func(h *history) { h.receipts["http"][30].Sum++ }, "I7", 1, "has the sum"},
 	{"two holders of a row", func(h *history) {
 		row := h.leases[300]

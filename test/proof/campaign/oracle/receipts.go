@@ -10,6 +10,7 @@ import (
 // arrivals compares the contents of one destination with the ledger.
 type arrivals struct {
 	destination string
+	once        bool // nothing may come twice
 	receipts    int64
 	rereads     int64 // the same entry again
 	reused      int64 // another message at a known position
@@ -30,8 +31,8 @@ type arrivals struct {
 
 // readReceipts reads the receipts of a destination. Several destinations can be read concurrently:
 // they share no key.
-func readReceipts(r *record.Reader, destination string, l *ledger, f *faults) (*arrivals, error) {
-	a := &arrivals{destination: destination, byFault: map[*span]int64{}}
+func readReceipts(r *record.Reader, destination string, once bool, l *ledger, f *faults) (*arrivals, error) {
+	a := &arrivals{destination: destination, once: once, byFault: map[*span]int64{}}
 	positions := map[int]int64{}
 	for x, err := range r.Receipts(destination) {
 		if errors.Is(err, record.ErrTruncated) {
@@ -88,6 +89,10 @@ func (a *arrivals) take(x record.Receipt, k *key, seq int64, f *faults) {
 	}
 }
 
+// restoreFault is the fault after which messages come again everywhere: the database has forgotten
+// that they were sent.
+const restoreFault = "restore"
+
 func (a *arrivals) duplicate(x record.Receipt, seq int64, f *faults) {
 	a.duplicates++
 	s := f.explains(x.At, a.destination)
@@ -95,6 +100,9 @@ func (a *arrivals) duplicate(x record.Receipt, seq int64, f *faults) {
 	if s == nil {
 		a.unexplained.add("%s %s %d came again at %s%s", a.destination, x.Key, seq, clock(x.At), f.stopped(x.At))
 		return
+	}
+	if a.once && s.Kind != restoreFault {
+		a.unexplained.add("%s %s %d came again at %s, where nothing may", a.destination, x.Key, seq, clock(x.At))
 	}
 	if !s.heal.IsZero() {
 		a.latest = max(a.latest, x.At.Sub(s.heal))

@@ -57,7 +57,7 @@ func Prepare(ctx context.Context, plan Plan) error {
 // KafkaClient opens a client for a broker's URL.
 func KafkaClient(address string, options ...kgo.Opt) (*kgo.Client, error) {
 	_, hosts, _ := strings.Cut(address, "://")
-	return kgo.NewClient(append(options, kgo.SeedBrokers(strings.Split(hosts, ",")...), kgo.DisableClientMetrics())...)
+	return kgo.NewClient(append(options, kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.SeedBrokers(strings.Split(hosts, ",")...), kgo.DisableClientMetrics())...)
 }
 
 func prepareKafka(ctx context.Context, address string) error {
@@ -87,7 +87,7 @@ func prepareNATS(ctx context.Context, address string) error {
 	for { // a new cluster has no leader yet
 		_, err = js.CreateStream(ctx, jetstream.StreamConfig{
 			Name: Stream, Subjects: []string{world.NATS}, Storage: jetstream.FileStorage, Replicas: 3,
-			MaxMsgSize: world.MaxPayload, Duplicates: 2 * time.Second,
+			MaxMsgSize: world.MaxPayload, Duplicates: 2 * time.Minute, // the default; relays need at least 30 s to promise that nothing comes twice
 		})
 		if err == nil || ctx.Err() != nil {
 			return err

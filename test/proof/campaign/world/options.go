@@ -55,6 +55,8 @@ type Options struct {
 	ImageSize int64
 	// Plain leaves out what only root can do: disk images and network namespaces.
 	Plain bool
+	// Once makes relays publish to Kafka in transactions.
+	Once bool
 	// Without lists destinations to leave out.
 	Without []string
 	// Note is called for unplanned events, such as a relay that exits by itself. Defaults to a

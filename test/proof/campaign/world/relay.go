@@ -82,6 +82,10 @@ func (w *World) brokerOptions(destination string) string {
 	switch destination {
 	case RabbitMQ:
 		return fmt.Sprintf(", exchange: campaign, max_bytes: %d", MaxPayload)
+	case Kafka:
+		if w.Options.Once {
+			return ", once: true"
+		}
 	case HTTP:
 		options := fmt.Sprintf(", max_body: %d, allow_loopback: true", MaxPayload)
 		if w.network != nil {

@@ -39,6 +39,7 @@ type options struct {
 	quiet     float64
 	plain     bool
 	keep      bool
+	once      bool
 	json      bool
 	verbose   bool
 }
@@ -61,6 +62,7 @@ func (o *options) register(flags *flag.FlagSet) {
 	flags.StringVar(&o.without, "without", "", "all but these `kinds`")
 	flags.Float64Var(&o.quiet, "quiet", 20, "`percent` of the time without any fault")
 	flags.BoolVar(&o.plain, "plain", false, "leave out what only root can do: disk images and network namespaces")
+	flags.BoolVar(&o.once, "once", false, "publish to Kafka in transactions; leave out kafka-kill, after which a single server forgets to end some")
 	flags.BoolVar(&o.keep, "keep", false, "leave servers and data as they are in the end, to look at them")
 	flags.BoolVar(&o.json, "json", false, "print the verdict as JSON")
 	flags.BoolVar(&o.verbose, "verbose", false, "say more")

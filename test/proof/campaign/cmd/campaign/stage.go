@@ -126,7 +126,7 @@ func (s *stage) build(ctx context.Context) (err error) {
 	o := s.options
 	s.world, err = world.Start(ctx, world.Options{
 		Dir: folder, Postrider: o.postrider, Older: o.older, Skewed: o.skewed, Instance: o.instance, Postgres: o.postgres,
-		Secret: work.Secret, Plain: o.plain, Without: o.absent(), Note: s.note,
+		Secret: work.Secret, Plain: o.plain, Once: o.once, Without: o.absent(), Note: s.note,
 	})
 	if err != nil {
 		return err
@@ -136,6 +136,10 @@ func (s *stage) build(ctx context.Context) (err error) {
 		Dir: o.dir, Producers: s.world.ProducerDSN(), Pooled: s.world.PooledDSN(), Consumers: s.world.ConsumerDSN(),
 		Brokers: map[string]string{}, Receiver: s.world.ReceiverAddress(), Destinations: s.world.Destinations(),
 		Rate: o.rate / producers, Writers: writers, Keys: o.keys, Poison: 1.0 / 20_000, Pause: 30 * time.Millisecond, Linger: time.Second,
+	}
+	s.run.Once = []string{world.NATS, world.Redis}
+	if o.once {
+		s.run.Once = append(s.run.Once, world.Kafka)
 	}
 	s.run.Consumers = map[string][]string{}
 	for _, d := range s.plan.Destinations {
