@@ -112,7 +112,7 @@ func check(ctx context.Context, tier, since string, record bool) error {
 		r.step("test the core, with the race detector", func() error {
 			// The race detector needs cgo, and some tests read the path of their source.
 			env := append(later, "CGO_ENABLED=1", "GOFLAGS="+strings.ReplaceAll(os.Getenv("GOFLAGS"), "-trimpath", ""))
-			return add(r.test(env, slices.Concat([]string{"-race", "-timeout=" + timeout}, core)...))
+			return add(r.test(env, slices.Concat([]string{"-race", "-parallel=" + testsAtOnce, "-timeout=" + timeout}, core)...))
 		})
 	}
 	if len(others) > 0 {
