@@ -446,3 +446,67 @@ func TestHeldPlans(t *testing.T) {
 		}
 	})
 }
+
+// TestDeferPlans verifies that deferring messages costs no more where many others are deferred.
+func TestDeferPlans(t *testing.T) {
+	t.Parallel()
+	const others = 10_000
+	pgtest.Each(t, func(t *testing.T, dsn string) {
+		ctx := t.Context()
+		h := newPlanHouse(t, dsn)
+		h.exec("ALTER TABLE @.deferred SET (autovacuum_enabled = false)")
+		h.exec("ANALYZE @.deferred")
+		name := h.newFeed("")
+		h.exec(fmt.Sprintf(`INSERT INTO @.deferred (feed, seq, shard, status, blocking, available_at, order_key, priority, id, type,
+			  schema_version, created_at, occurred_at, payload)
+			SELECT '%s', -i, i %% %d, 'waiting', true, 'infinity', 'other ' || i %% 100, 0, gen_random_uuid(), 't', 1, now(), now(), ''
+			FROM generate_series(1, %d) i`, name, planShards, others))
+		var plans plans
+		feed := h.watched(t, dsn, &plans).open(name)
+		defer feed.Close(ctx)
+		share, err := feed.Balance(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, known := range []string{"never analyzed", "analyzed", "analyzed while none was waiting"} {
+			h.exec("INSERT INTO @.messages (type, key) SELECT 't', (g % 20)::text FROM generate_series(1, 200) g")
+			var all []feeds.Deferral
+			for len(all) < 200 {
+				var want []feeds.Demand
+				for _, shard := range share.Shards {
+					want = append(want, feeds.Demand{Shard: shard, Limit: 200})
+				}
+				batches, err := feed.Read(ctx, want)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, b := range batches {
+					for i := range b.Messages {
+						all = append(all, feeds.Deferral{Batch: &b, Index: i, Status: feeds.StatusWaiting, Blocking: true})
+					}
+				}
+			}
+			plans.clear()
+			if err := feed.Defer(ctx, all); err != nil {
+				t.Fatal(err)
+			}
+			touched, kinds, faults := plans.inspectAll("deferred")
+			t.Logf("%s: %d messages, %d buffers, by %v", known, len(all), touched, kinds)
+			if most := 200 * len(all); touched > most {
+				t.Errorf("%s: %d buffers for %d messages, want at most %d", known, touched, len(all), most)
+			}
+			for _, fault := range faults {
+				t.Errorf("%s: %s", known, fault)
+			}
+			switch known {
+			case "never analyzed":
+				h.exec("ANALYZE @.deferred")
+			case "analyzed":
+				h.exec("UPDATE @.deferred SET status = 'parked' WHERE seq < 0")
+				h.exec("DELETE FROM @.deferred WHERE seq > 0")
+				h.exec("ANALYZE @.deferred")
+				h.exec("UPDATE @.deferred SET status = 'waiting'")
+			}
+		}
+	})
+}

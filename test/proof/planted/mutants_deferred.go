@@ -10,8 +10,8 @@ var deferredMutants = []Bug{
 		Plant: []Change{
 			{
 				"store/postgres/sql/functions/deferred.sql",
-				"AS w(seq, status) WHERE w.status = 'waiting'))) AND d.status = 'waiting') k;",
-				"AS w(seq, status) WHERE w.status = 'waiting'))) AND d.status = 'waiting' AND d.seq = seqs[1]) k;",
+				"WHERE d.ctid = ANY (waiting) AND d.status || '' = 'waiting') k;",
+				"WHERE d.ctid = ANY (waiting) AND d.status || '' = 'waiting' AND d.seq = seqs[1]) k;",
 			},
 		},
 	},

@@ -55,6 +55,8 @@ CREATE OR REPLACE FUNCTION @schema@.defer(
   SET jit = off
 AS $$
 #variable_conflict use_column
+DECLARE
+  waiting tid[];
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM @schema@.lock_deferred(feed_name, shards);
@@ -88,10 +90,9 @@ BEGIN
   ON CONFLICT DO NOTHING;
   -- What a message was to wait for may have been delivered, or block no more, before this call or
   -- before it is repeated: then nothing else would make the message due.
-  PERFORM @schema@.promote(feed_name, k.shard, k.order_key) FROM (
-    SELECT DISTINCT d.shard, d.order_key FROM @schema@.deferred d
-    WHERE d.ctid = ANY (@schema@.deferred_rows(feed_name, ARRAY(
-      SELECT w.seq FROM unnest(seqs, statuses) AS w(seq, status) WHERE w.status = 'waiting'))) AND d.status = 'waiting') k;
+  waiting := @schema@.deferred_rows(feed_name, ARRAY(SELECT w.seq FROM unnest(seqs, statuses) AS w(seq, status) WHERE w.status = 'waiting'));
+  PERFORM @schema@.promote(feed_name, k.shard, k.order_key)
+    FROM (SELECT DISTINCT d.shard, d.order_key FROM @schema@.deferred d WHERE d.ctid = ANY (waiting) AND d.status || '' = 'waiting') k;
 END
 $$;
 
