@@ -274,6 +274,8 @@ func (l *ownedShard) approach(at *stop) {
 func (l *ownedShard) take(shard int, got *shardRows, window cursor) feeds.Batch {
 	p := &page{shard: l, start: window, end: window.closed(), seqs: got.seqs}
 	batch := feeds.Batch{Shard: shard, Messages: got.messages, Cursor: p}
+	// The end of a window that was open before this read says nothing about messages behind it.
+	batch.More = l.read.inside()
 	if got.bound != noCut {
 		p.end = window.at(got.bound)
 		batch.More = true

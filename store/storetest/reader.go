@@ -91,6 +91,13 @@ func (r *reader) read(limit int) []feeds.Batch {
 
 func (r *reader) readShards(limit int, shards ...int) []feeds.Batch {
 	r.t.Helper()
+	batches := r.ask(limit, shards...)
+	return slices.DeleteFunc(batches, func(b feeds.Batch) bool { return len(b.Messages) == 0 })
+}
+
+// ask returns empty batches too: they have More.
+func (r *reader) ask(limit int, shards ...int) []feeds.Batch {
+	r.t.Helper()
 	var want []feeds.Demand
 	for _, s := range shards {
 		want = append(want, feeds.Demand{Shard: s, Limit: limit})
@@ -112,7 +119,7 @@ func (r *reader) readShards(limit int, shards ...int) []feeds.Batch {
 		}
 		seen[b.Shard] = true
 	}
-	return slices.DeleteFunc(batches, func(b feeds.Batch) bool { return len(b.Messages) == 0 })
+	return batches
 }
 
 // next reads until n messages have come, at most limit of a shard at a time.
@@ -137,8 +144,7 @@ func (r *reader) next(n, limit int) []feeds.Batch {
 	return batches
 }
 
-// idle fails the test if there is anything to read. It reads several times, because a store may use
-// a read to close a window.
+// idle fails the test if there is anything to read.
 func (r *reader) idle() {
 	r.t.Helper()
 	for range 3 {

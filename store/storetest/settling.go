@@ -112,6 +112,41 @@ func testCrashRepeatsUnsettled(t *testing.T, h Harness) {
 	r.idle()
 }
 
+// testMoreUntilTheEnd crashes a member that has settled a part of what it read, and that has read what
+// was written since. An answer without More tells the next one that it has seen all of that: it takes
+// a message that comes later for one that was never sent.
+func testMoreUntilTheEnd(t *testing.T, h Harness) {
+	const early, late = 6, 20 // of each key
+	var first, second []postrider.Message
+	for k := range 4 {
+		msgs := series(fmt.Sprint("k", k), early+late)
+		first, second = append(first, msgs[:early]...), append(second, msgs[early:]...)
+	}
+	write(t, h, first...)
+	crashed := joinAlone(t, h, "feed", shortLease)
+	settled := crashed.read(early / 2)
+	crashed.settle(settled...)
+	left := len(first) - len(flatten(settled))
+	crashed.next(left, early/2)
+	write(t, h, second...)
+	crashed.next(len(second), 100)
+
+	r := joinAlone(t, h, "feed", longLease)
+	for open := r.shards; len(open) > 0; {
+		batches := r.ask(100, open...)
+		open = nil
+		for _, b := range batches {
+			left -= len(b.Messages)
+			if b.More {
+				open = append(open, b.Shard)
+			}
+		}
+	}
+	if left += len(second); left > 0 {
+		t.Errorf("%d messages were left after the last answer with More", left)
+	}
+}
+
 // testRenewalSettlesNothing renews leases with marks without a batch: the next member reads
 // everything.
 func testRenewalSettlesNothing(t *testing.T, h Harness) {

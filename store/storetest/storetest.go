@@ -107,6 +107,7 @@ var logTests = []test{
 	{"StaleSettleMovesNothing", testStaleSettleMovesNothing},
 	{"ReleaseHandsOver", testReleaseHandsOver},
 	{"CrashRepeatsUnsettled", testCrashRepeatsUnsettled},
+	{"MoreUntilTheEnd", testMoreUntilTheEnd},
 	{"RenewalSettlesNothing", testRenewalSettlesNothing},
 	{"MarkOfAnEarlierEpoch", testMarkOfAnEarlierEpoch},
 	{"TakenBack", testTakenBack},

@@ -9,14 +9,14 @@ import (
 )
 
 // expectUnsure fails unless for every shard the oldest attempt whose outcome may be unknown began
-// at a time, or a little earlier. The zero time means that there was none.
-func (r *reader) expectUnsure(what string, want time.Time) {
+// between two times. The zero time means that there was none.
+func (r *reader) expectUnsure(what string, from, to time.Time) {
 	r.t.Helper()
 	const margin = 200 * time.Millisecond // the store may keep whole milliseconds, and answers take time
 	for _, shard := range r.shards {
 		since := r.unsure[shard]
-		if since.IsZero() != want.IsZero() || since.After(want.Add(margin)) || since.Before(want.Add(-margin-2*shortLease)) {
-			r.t.Errorf("%s: shard %d is unsure since %v, want %v", what, shard, since, want)
+		if since.IsZero() != to.IsZero() || since.After(to.Add(margin)) || since.Before(from.Add(-margin)) {
+			r.t.Errorf("%s: shard %d is unsure since %v, want %v to %v", what, shard, since, from, to)
 		}
 	}
 }
@@ -70,9 +70,9 @@ func testDeferUnsure(t *testing.T, h Harness) {
 func testUnsure(t *testing.T, h Harness) {
 	next := func() *reader { return joinAlone(t, h, "feed", shortLease) }
 	terms := map[int]int64{}
-	expect := func(r *reader, what string, want time.Time) {
+	expect := func(r *reader, what string, from, to time.Time) {
 		t.Helper()
-		r.expectUnsure(what, want)
+		r.expectUnsure(what, from, to)
 		for _, shard := range r.shards {
 			if r.terms[shard] <= terms[shard] {
 				t.Errorf("%s: term %d of shard %d, after %d", what, r.terms[shard], shard, terms[shard])
@@ -81,35 +81,37 @@ func testUnsure(t *testing.T, h Harness) {
 		}
 	}
 	a := next()
-	expect(a, "the first owner", time.Time{})
+	never := time.Time{}
+	expect(a, "the first owner", never, never)
 	long := time.Now().Add(-time.Hour)
 	a.mark(sent(long, a.shards)...)
 	a.close()
 
 	b := next()
-	expect(b, "after a crash", long)
+	expect(b, "after a crash", long, long)
 	b.close()
 	c := next()
-	expect(c, "after a second crash, without a settlement", long)
+	expect(c, "after a second crash, without a settlement", long, long)
 	c.release(sent(long, c.shards)...)
 	c.close()
 
 	d := next()
-	expect(d, "released with an attempt of unknown outcome", long)
+	expect(d, "released with an attempt of unknown outcome", long, long)
 	d.leave()
+	free := time.Now()
 	e := next()
-	expect(e, "released without one", time.Time{})
+	expect(e, "released without one", never, never)
 	taken := time.Now()
 	e.close()
 
 	f := next()
-	expect(f, "after a crash before the first settlement", taken)
+	expect(f, "after a crash before the first settlement", free, taken)
 	time.Sleep(500 * time.Millisecond)
 	marked := time.Now()
 	f.mark(sent(marked, f.shards)...)
 	f.close()
 	g := next()
-	expect(g, "after all was settled", marked)
+	expect(g, "after all was settled", marked, marked)
 	g.leave()
 }
 
@@ -124,11 +126,12 @@ func testUnsureAfterStaleMark(t *testing.T, h Harness) {
 		write(t, h, series(fmt.Sprint("k", n), 20)...)
 		first := joinAlone(t, h, feed, shortLease)
 		stale := first.next(count, 100)
+		free := time.Now()
 		second := joinAlone(t, h, feed, shortLease) // once the lease has expired
-		taken := time.Now()
 		leave(second)
 		first.takeAll(h)
-		time.Sleep(2*shortLease + 500*time.Millisecond) // more than expectUnsure allows
+		taken := time.Now()
+		time.Sleep(500 * time.Millisecond) // more than expectUnsure allows
 		first.takeAll(h)
 		marks := sent(taken, first.shards)
 		for i := range marks {
@@ -139,7 +142,7 @@ func testUnsureAfterStaleMark(t *testing.T, h Harness) {
 		first.mark(marks...)
 		first.close()
 		last := joinAlone(t, h, feed, longLease)
-		last.expectUnsure("after a stale mark", taken)
+		last.expectUnsure("after a stale mark", free, taken)
 		last.settle(last.next(count, 100)...)
 		last.leave()
 	}

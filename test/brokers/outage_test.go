@@ -109,7 +109,7 @@ func TestOutage(t *testing.T) {
 			s.delivered(r, s.committed.Load(), 2*time.Minute)
 			stop()
 
-			t.Logf("%s: producers %.0f/s before, %.0f/s meanwhile; %d ledger rows in %v, longest transaction %v; recovery %v after the broker's",
+			t.Logf("%s: producers %.0f/s before, %.0f/s meanwhile; %d ledger rows in %v, longest idle transaction %v; recovery %v after the broker's",
 				o.name, healthy, during, seen.ledgerRows, seen.length.Round(time.Second), seen.longest, recovery.Round(time.Millisecond))
 			if need.IsLong() && during < 0.9*healthy { // a starting broker shares the machine
 				t.Errorf("producers were slowed down: %.0f/s before, %.0f/s meanwhile", healthy, during)

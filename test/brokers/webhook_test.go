@@ -90,7 +90,7 @@ func TestWebhookOutage(t *testing.T) {
 			recovery := time.Since(working)
 			s.delivered(r, s.committed.Load(), 4*time.Minute)
 			stop()
-			t.Logf("%s: producers %.0f/s before, %.0f/s meanwhile; %d requests and %d ledger rows in %v, longest transaction %v; recovery %v",
+			t.Logf("%s: producers %.0f/s before, %.0f/s meanwhile; %d requests and %d ledger rows in %v, longest idle transaction %v; recovery %v",
 				name, healthy, during, asked, seen.ledgerRows, seen.length.Round(time.Second), seen.longest, recovery.Round(time.Millisecond))
 			if need.IsLong() && during < 0.9*healthy {
 				t.Errorf("producers were slowed down: %.0f/s before, %.0f/s meanwhile", healthy, during)

@@ -275,4 +275,17 @@ var recallMutants = []Bug{
 			},
 		},
 	},
+	{
+		ID:    "M101",
+		Name:  "postgres: the end of a former owner's window is taken for the end of the log",
+		Does:  "The new owner believes that it has seen everything that the former one can have sent: messages come twice.",
+		Tests: []Test{suiteTest("MoreUntilTheEnd")},
+		Plant: []Change{
+			{
+				"store/postgres/feed.go",
+				"batch.More = l.read.inside()",
+				"batch.More = false",
+			},
+		},
+	},
 }
