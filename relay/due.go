@@ -74,6 +74,7 @@ func (t *epoch) fetchDueOnce() (next time.Duration, held bool, err error) {
 	}
 	call, cancel := context.WithTimeout(t.ctx, callTimeout)
 	defer cancel()
+	asked := time.Now()
 	due, err := t.feed.Due(call, want)
 	if err != nil {
 		return 0, held, err
@@ -82,9 +83,12 @@ func (t *epoch) fetchDueOnce() (next time.Duration, held bool, err error) {
 	for _, d := range due.Messages {
 		byShard[d.Shard] = append(byShard[d.Shard], d)
 	}
-	for number, msgs := range byShard {
-		if w := workers[number]; w != nil {
-			w.hand(msgs)
+	none := len(due.Messages) == 0 && due.Next < 0 && len(want.Held) == 0
+	for number, w := range workers {
+		if none {
+			w.recall.noneDeferred()
+		} else if msgs := byShard[number]; len(msgs) > 0 {
+			w.hand(msgs, asked)
 		}
 	}
 	if len(due.Messages) > 0 && due.Next < 0 {
@@ -93,11 +97,11 @@ func (t *epoch) fetchDueOnce() (next time.Duration, held bool, err error) {
 	return due.Next, held, nil
 }
 
-// hand passes deferred messages to the worker. The worker requests no others until it has processed
+// hand passes deferred messages, for which the store was asked at a time, to the worker. The worker requests no others until it has processed
 // them.
-func (w *worker) hand(msgs []feeds.Deferred) {
+func (w *worker) hand(msgs []feeds.Deferred, asked time.Time) {
 	w.post(func(m *mailbox) {
-		m.due = append(m.due, msgs...)
+		m.due, m.asked = append(m.due, msgs...), asked
 		w.snapshot.wantsDue = false
 	})
 }

@@ -67,6 +67,7 @@ func (t *epoch) balance() error {
 	call, cancel := context.WithTimeout(t.ctx, t.cfg.Lease)
 	defer cancel()
 	t.count.balances.Add(1)
+	asked := time.Now()
 	share, err := t.feed.Balance(call)
 	t.setPaused(err)
 	if err != nil {
@@ -76,15 +77,15 @@ func (t *epoch) balance() error {
 	t.count.members.Store(int64(share.Members))
 	t.setPausedFeed(share.Paused)
 	t.moving, t.moved = share.Moving, t.moved || share.Moving
-	t.adopt(share)
+	t.adopt(share, asked)
 	if share.Deferred {
 		t.lookForDue() // the workers exist now
 	}
 	return nil
 }
 
-// adopt starts, drops and drains workers to match the share.
-func (t *epoch) adopt(share feeds.Share) {
+// adopt starts, drops and drains workers to match the share, for which the store was asked at a time.
+func (t *epoch) adopt(share feeds.Share, asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended != nil {
@@ -104,7 +105,7 @@ func (t *epoch) adopt(share feeds.Share) {
 	for _, shard := range share.Shards {
 		gain := t.held[shard] == nil
 		if gain {
-			t.start(shard, share)
+			t.start(shard, share, asked)
 			gained = append(gained, shard)
 		}
 		if !known || gain && len(share.Excluded) > 0 { // before the first read
@@ -132,7 +133,7 @@ func (t *epoch) adopt(share feeds.Share) {
 }
 
 // start starts a worker. The caller holds the lock.
-func (t *epoch) start(number int, share feeds.Share) {
+func (t *epoch) start(number int, share feeds.Share, asked time.Time) {
 	var slice *feeds.Slice
 	if i := slices.IndexFunc(share.Slices, func(s feeds.Slice) bool { return s.Shard == number }); i >= 0 {
 		slice = &share.Slices[i]
@@ -148,7 +149,7 @@ func (t *epoch) start(number int, share feeds.Share) {
 		start.Suspects = t.cfg.ReadAhead + t.cfg.BatchSize
 		t.log.Warn("relay: the relays that had the shard died without any progress; sending one message at a time", "shard", number)
 	}
-	w := newWorker(t.session, number, slice, start, share)
+	w := newWorker(t.session, number, slice, start, share, asked)
 	for of, old := range t.gone {
 		if of == number || t.moved {
 			w.after = append(w.after, old)

@@ -155,7 +155,7 @@ func (rd *reader) collect() bool {
 			w.await()
 			continue
 		}
-		d := feeds.Demand{Shard: w.shard, Limit: cfg.ReadAhead - f.Buffered, Bytes: max(share, 1)}
+		d := feeds.Demand{Shard: w.shard, Limit: cfg.ReadAhead - f.Buffered, Bytes: max(share, 1), Doubt: w.recall.doubts()}
 		if f.Suspicious {
 			d.Limit = min(d.Limit, fewSuspects)
 		}
@@ -185,6 +185,7 @@ func (rd *reader) fetch() (messages int, more bool, err error) {
 		case len(b.Messages) == 0:
 		case w.ending():
 			rd.missed(w)
+			delete(rd.asked, b.Shard) // it has not seen these messages
 		default:
 			own := b // the worker must not keep the batches of other workers alive
 			w.push(&own)

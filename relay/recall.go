@@ -18,8 +18,8 @@ import (
 // recallTimeout limits one question to the destination, which may have to read a lot.
 const recallTimeout = 30 * time.Second
 
-// inFlight is how long a new owner takes at most to send again what a former one had in flight: it was
-// due then, and is due now.
+// inFlight is how long a new owner takes at most to send again what a former one had in flight, while
+// the destination accepts deferred messages: it was due then, and is due now.
 const inFlight = time.Minute
 
 const mostSeen = 10_000 // entries of recaller.seen
@@ -58,11 +58,36 @@ func newRecaller(life context.Context, s *session, log *slog.Logger, sender stri
 }
 
 // since returns since when former owners may have sent something that is not known; zero if nothing
-// is unknown.
+// is unknown. If this owner dies too, the next one asks about it.
 func (r *recaller) since() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.book.Since()
+	r.expire()
+	if r.former.IsZero() {
+		return r.book.Since()
+	}
+	return r.former
+}
+
+// expire ends the doubts about deferred messages when they are over.
+func (r *recaller) expire() {
+	if time.Now().After(r.until) {
+		r.former = time.Time{}
+	}
+}
+
+// noneDeferred records that no message is deferred that a former owner may have had in flight.
+func (r *recaller) noneDeferred() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.former = time.Time{}
+}
+
+// doubts reports whether former owners may have sent or deferred messages of the log that come.
+func (r *recaller) doubts() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.book.Since().IsZero()
 }
 
 // reach records that the reader is at the end of the log: former owners can have sent nothing beyond
@@ -103,27 +128,35 @@ func (r *recaller) postpone(all []feeds.Deferral) {
 	}
 }
 
-// resume records which deferred messages may have arrived: by the ages of their attempts, and because
-// a former owner had them in flight when it ended.
-func (r *recaller) resume(msgs []postrider.Message, ages []time.Duration) {
+// resume records which deferred messages may have arrived: since the given times, or because a former
+// owner had them in flight when it ended.
+func (r *recaller) resume(msgs []postrider.Message, since []time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now()
-	if now.After(r.until) {
-		r.former = time.Time{}
-	}
+	r.expire()
 	for i := range msgs {
 		m := &msgs[i]
 		if m.Repetition != "" || r.seen[m.ID] { // it is meant to come again, or the book knows what is known
 			continue
 		}
 		switch {
-		case i < len(ages) && ages[i] > 0:
+		case i < len(since) && !since[i].IsZero():
 			r.know(m.ID)
-			r.book.Record(r.nameOf(m), m.ID, now.Add(-ages[i]))
+			r.book.Record(r.nameOf(m), m.ID, since[i])
 		case !r.former.IsZero():
 			r.know(m.ID)
 			r.book.Record(r.nameOf(m), m.ID, r.former)
+		}
+	}
+}
+
+// hold sets since when messages may have arrived that are held without an attempt.
+func (r *recaller) hold(done []feeds.Conclusion) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range done {
+		if c := &done[i]; c.Status == feeds.StatusHeld && c.Sent.IsZero() {
+			c.Sent = r.former
 		}
 	}
 }
@@ -136,17 +169,21 @@ func (r *recaller) know(id postrider.ID) {
 	r.seen[id] = true
 }
 
-// unsure returns since when messages that have failed may have arrived; nil if none may.
-func (r *recaller) unsure(msgs []postrider.Message, errs []error) (since []time.Time) {
+// tried records the outcome of attempts at deferred messages. It returns since when those that have
+// failed may have arrived; nil if none may.
+func (r *recaller) tried(msgs []postrider.Message, errs []error) (since []time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(errs) == 0 || r.book.Idle() {
+	if r.book.Idle() && r.former.IsZero() {
 		return nil
 	}
 	since = make([]time.Time, len(msgs))
 	for i := range msgs {
 		if i < len(errs) && errs[i] != nil {
 			since[i] = r.book.Unsure(r.nameOf(&msgs[i]), msgs[i].ID)
+			r.until = time.Now().Add(inFlight) // others wait behind it
+		} else {
+			r.book.Arrived(msgs[i].ID)
 		}
 	}
 	return since

@@ -45,6 +45,7 @@ type mailbox struct {
 	read    int // messages so far
 	batches []sized
 	due     []feeds.Deferred
+	asked   time.Time       // when the store was asked for them
 	exclude *[]postrider.ID // messages that must not be sent; nil if unchanged
 	renewed time.Time       // when the last call that renewed the lease was sent; zero if none
 	drain   bool            // finish what is in flight, then end
@@ -72,7 +73,7 @@ type snapshot struct {
 
 // newWorker returns a worker without a lease. The shard may have been taken long ago, by a Balance
 // whose answer was lost. The first Settle verifies the ownership.
-func newWorker(s *session, number int, slice *feeds.Slice, start shard.Start, share feeds.Share) *worker {
+func newWorker(s *session, number int, slice *feeds.Slice, start shard.Start, share feeds.Share, asked time.Time) *worker {
 	log := s.log.With("shard", number)
 	w := &worker{
 		s:       s,
@@ -90,9 +91,13 @@ func newWorker(s *session, number int, slice *feeds.Slice, start shard.Start, sh
 	w.ctx, w.cancel = context.WithCancel(s.hard)
 	var since time.Time
 	if age, ok := share.Unsure[number]; ok {
-		since = time.Now().Add(-age)
+		since = asked.Add(-age) // the age may be as old as the question
 	}
+	w.snapshot.sent = since // a settlement before the first step must not end the doubts
 	w.recall = newRecaller(w.ctx, s, log, share.ID+"/"+s.cfg.Feed+"/"+strconv.Itoa(number), share.Terms[number], since)
+	if !share.Deferred {
+		w.recall.noneDeferred()
+	}
 	return w
 }
 
@@ -218,7 +223,7 @@ func (w *worker) takeMail(now time.Time) bool {
 		w.machine.Read(b.Batch, b.bytes)
 	}
 	if len(m.due) > 0 {
-		w.machine.Due(m.due)
+		w.machine.Due(m.due, m.asked)
 	}
 	return true
 }
@@ -232,7 +237,9 @@ func (w *worker) do(a shard.Actions) {
 		w.recall.resume(a.Retry.Messages, a.Retry.Unsure)
 		w.begin(func() func(time.Time) {
 			answer := w.publish(a.Retry)
-			answer.Unsure = w.recall.unsure(a.Retry.Messages, answer.Errs)
+			if answer.Err == nil {
+				answer.Unsure = w.recall.tried(a.Retry.Messages, answer.Errs)
+			}
 			return func(now time.Time) { w.machine.Retried(answer, now) }
 		})
 	}
@@ -249,6 +256,7 @@ func (w *worker) do(a shard.Actions) {
 		})
 	}
 	if len(a.Conclude) > 0 {
+		w.recall.hold(a.Conclude)
 		w.begin(func() func(time.Time) {
 			call, cancel := context.WithTimeout(w.s.ctx, callTimeout)
 			defer cancel()

@@ -164,14 +164,19 @@ type Demand struct {
 	Shard int
 	Limit int
 	Bytes int // 0 means no limit
+
+	// Doubt asks for [Batch.Deferred]: former owners may have deferred messages that they did not
+	// settle.
+	Doubt bool
 }
 
 // Batch is a run of consecutive messages of one shard. The receiver owns the messages.
 type Batch struct {
 	Shard    int
 	Messages []postrider.Message
-	More     bool // more messages wait: read again without delay
-	Cursor   any  // private to the store
+	Deferred []int // with Demand.Doubt: indexes of messages that are deferred already, in ascending order
+	More     bool  // more messages wait: read again without delay
+	Cursor   any   // private to the store
 }
 
 // Mark is the confirmed position of a shard: the first Done messages of Batch, and every batch of

@@ -127,8 +127,11 @@ func (f *feed) Read(ctx context.Context, want []feeds.Demand) ([]feeds.Batch, er
 				continue
 			}
 			b := feeds.Batch{Shard: d.Shard, More: to < sh.end(), Cursor: window{from, to, f.taken[d.Shard]}}
-			for _, e := range sh.entries[from-sh.base : to-sh.base] {
+			for i, e := range sh.entries[from-sh.base : to-sh.base] {
 				b.Messages = append(b.Messages, clone(e.Message))
+				if d.Doubt && f.ledger.deferred.get(e.seq) != nil {
+					b.Deferred = append(b.Deferred, i)
+				}
 			}
 			f.next[d.Shard] = to
 			batches = append(batches, b)

@@ -234,7 +234,7 @@ func playCursor(seed uint64) error {
 		takeID, candidate := f.floor.beforeRead()
 		takeID = takeID && p.IntN(3) > 0
 		safe := f.floor.safe
-		request := newReadRequest(planScans(want, f.owned, f.shards, f.stop), f.shards, takeID)
+		request := newReadRequest("feed", planScans(want, f.owned, f.shards, f.stop), f.shards, takeID)
 		if len(request.scans) == 0 {
 			continue
 		}

@@ -168,7 +168,7 @@ func (f *feed) read(ctx context.Context, want []feeds.Demand) (batches []feeds.B
 	f.mu.Lock()
 	takeID, candidate := f.floor.beforeRead()
 	safe, generation, idle := f.floor.safe, f.generation, f.idle
-	request := newReadRequest(planScans(want, f.owned, f.shards, f.stop), f.shards, takeID)
+	request := newReadRequest(f.name, planScans(want, f.owned, f.shards, f.stop), f.shards, takeID)
 	f.mu.Unlock()
 	if len(request.scans) == 0 {
 		return nil, false, nil
@@ -273,7 +273,7 @@ func (l *ownedShard) approach(at *stop) {
 // take turns what was read of a shard into a batch and moves the shard's cursor behind it.
 func (l *ownedShard) take(shard int, got *shardRows, window cursor) feeds.Batch {
 	p := &page{shard: l, start: window, end: window.closed(), seqs: got.seqs}
-	batch := feeds.Batch{Shard: shard, Messages: got.messages, Cursor: p}
+	batch := feeds.Batch{Shard: shard, Messages: got.messages, Deferred: got.deferred, Cursor: p}
 	// The end of a window that was open before this read says nothing about messages behind it.
 	batch.More = l.read.inside()
 	if got.bound != noCut {

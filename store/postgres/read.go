@@ -21,6 +21,7 @@ const noCut = math.MaxInt64
 
 // readRequest asks for the next pages of several scans, in one statement.
 type readRequest struct {
+	feed   string
 	scans  []*scan
 	shards int // of the feed
 	takeID bool
@@ -48,11 +49,12 @@ type shardRows struct {
 	seqs     []int64
 	messages []postrider.Message
 	missing  map[int64]int // sizes of the missing payloads, by seq
+	deferred []int         // indexes of those that are deferred already
 	bound    int64         // up to here, every message was returned
 }
 
-func newReadRequest(scans []*scan, shards int, takeID bool) *readRequest {
-	r := &readRequest{scans: scans, shards: shards, takeID: takeID, small: math.MaxInt32}
+func newReadRequest(feed string, scans []*scan, shards int, takeID bool) *readRequest {
+	r := &readRequest{feed: feed, scans: scans, shards: shards, takeID: takeID, small: math.MaxInt32}
 	for _, s := range scans {
 		for _, d := range s.demands {
 			if d.Bytes > 0 {
@@ -98,6 +100,9 @@ func (r *readRequest) ask(ctx context.Context, pool committed, cfg Config) (*rea
 		return nil, dec.err
 	}
 	r.cut(result)
+	if err := r.markDeferred(ctx, conn.Conn().PgConn(), cfg, result); err != nil {
+		return nil, err
+	}
 	return result, r.complete(ctx, conn.Conn().PgConn(), cfg, result)
 }
 
@@ -177,6 +182,48 @@ func (s *shardRows) cutAt(d feeds.Demand, end int64) {
 		}
 	}
 	s.seqs, s.messages = s.seqs[:keep], s.messages[:keep]
+}
+
+// markDeferred finds the messages that are deferred already, for the shards whose demand asks for it.
+func (r *readRequest) markDeferred(ctx context.Context, conn *pgconn.PgConn, cfg Config, result *readResult) error {
+	var seqs array
+	some := false
+	each := func(do func(rows *shardRows)) {
+		for i, s := range r.scans {
+			for j := range result.scans[i].shards {
+				if s.demands[j].Doubt {
+					do(&result.scans[i].shards[j])
+				}
+			}
+		}
+	}
+	each(func(rows *shardRows) {
+		for _, seq := range rows.seqs {
+			seqs.int(seq)
+			some = true
+		}
+	})
+	if !some {
+		return nil
+	}
+	reader := conn.ExecParams(ctx, cfg.in("SELECT seq FROM @schema@.deferred WHERE feed = $1 AND seq = ANY ($2::bigint[])"),
+		[][]byte{[]byte(r.feed), []byte(seqs.String())}, nil, nil, []int16{1})
+	var dec decoder
+	deferred := make(map[int64]bool)
+	for reader.NextRow() {
+		deferred[dec.int64(reader.Values()[0])] = true
+	}
+	if _, err := reader.Close(); err != nil {
+		return err
+	}
+	each(func(rows *shardRows) {
+		for k, seq := range rows.seqs {
+			if deferred[seq] {
+				rows.deferred = append(rows.deferred, k)
+			}
+		}
+	})
+	return dec.err
 }
 
 // complete fetches the payloads that were too large to come with their rows.

@@ -18,6 +18,7 @@ var deferralTests = []test{
 	{"DeferTwice", testDeferTwice},
 	{"DeferAgainAfterWork", testDeferAgainAfterWork},
 	{"DeferUnsure", testDeferUnsure},
+	{"DeferredAreMarked", testDeferredAreMarked},
 	{"DeferIsFenced", testDeferIsFenced},
 	{"DeferAllOrNone", testDeferAllOrNone},
 	{"DeadIsNeverDue", testDeadIsNeverDue},

@@ -2,7 +2,9 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/store/feeds"
@@ -144,6 +146,52 @@ func testMoreUntilTheEnd(t *testing.T, h Harness) {
 	}
 	if left += len(second); left > 0 {
 		t.Errorf("%d messages were left after the last answer with More", left)
+	}
+}
+
+// testDeferredAreMarked crashes a member that has deferred some messages and settled nothing. The
+// next one, which asks, learns which they are, or does not get them: it must not send them from the
+// log as well.
+func testDeferredAreMarked(t *testing.T, h Harness) {
+	msgs := series("k", 10) // none of them blocks the others
+	write(t, h, msgs...)
+	crashed := joinAlone(t, h, "feed", shortLease)
+	batches := crashed.next(len(msgs), 100)
+	all, deferred := flatten(batches), make(map[postrider.ID]bool)
+	crashed.deferSome(batches, func(n int) (d feeds.Deferral) {
+		if n%3 == 1 {
+			deferred[all[n].ID] = true
+			d = feeds.Deferral{Status: feeds.StatusRetry, Attempts: 1, Delay: time.Hour}
+		}
+		return d
+	})
+
+	r := joinAlone(t, h, "feed", longLease)
+	var want []feeds.Demand
+	for _, s := range r.shards {
+		want = append(want, feeds.Demand{Shard: s, Limit: 3, Doubt: true})
+	}
+	fresh := 0
+	eventually(t, "all messages that are not deferred arrive", func() bool {
+		batches, err := r.feed.Read(t.Context(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range batches {
+			for i, m := range b.Messages {
+				switch marked := slices.Contains(b.Deferred, i); {
+				case marked != deferred[m.ID]:
+					t.Fatalf("message %v is marked as deferred: %v", m.ID, marked)
+				case !marked:
+					fresh++
+				}
+			}
+		}
+		r.settle(batches...)
+		return fresh == len(msgs)-len(deferred)
+	})
+	if fresh > len(msgs)-len(deferred) {
+		t.Errorf("%d messages came, %d are not deferred", fresh, len(msgs)-len(deferred))
 	}
 }
 

@@ -2,7 +2,6 @@ package brokers_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -163,26 +162,26 @@ func (j *judge) receive(m postrider.Message) {
 	}
 }
 
+// await waits until that many distinct messages have arrived.
+func (j *judge) await(t *testing.T, n int) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); j.count() < n; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d messages arrived", j.count(), n)
+		}
+	}
+}
+
 // hear consumes until all committed messages have arrived, and returns the outcome.
 func (s *scene) hear(c postrider.Consumer, within time.Duration) outcome {
 	s.t.Helper()
 	j := newJudge(int(s.committed.Load()))
-	ctx, cancel := context.WithTimeout(s.t.Context(), within)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- c.Consume(ctx, func(_ context.Context, m postrider.Message) error {
-			j.receive(m)
-			return nil
-		})
-	}()
+	stop := s.listen(c, j)
 	select {
 	case <-j.done:
-	case <-ctx.Done():
+	case <-time.After(within):
 	}
-	cancel()
-	if err := errors.Join(<-ended, c.Close()); err != nil {
-		s.t.Errorf("consumer: %v", err)
-	}
+	stop()
 	return j.outcome()
 }
 

@@ -40,6 +40,9 @@ type name struct {
 	since   time.Time             // ask for what was stored since then before anything is sent; zero if there is nothing to ask
 	open    map[postrider.ID]bool // own messages without an answer
 	failing time.Time             // when it was first asked without an answer; zero if it was not
+
+	asking bool  // an answer is on its way
+	later  *name // what was recorded since it was asked: the answer does not cover it; nil if nothing was
 }
 
 // New returns the book of an owner of a shard. Its number must be higher than that of former owners.
@@ -75,6 +78,7 @@ func (b *Book) Question(names []string) (ask []string, since time.Time) {
 		if n == nil || n.since.IsZero() {
 			continue
 		}
+		n.asking = true
 		ask = append(ask, text)
 		if since.IsZero() || n.since.Before(since) {
 			since = n.since
@@ -88,14 +92,19 @@ func (b *Book) Question(names []string) (ask []string, since time.Time) {
 
 // Found records that one of the names has stored a message.
 func (b *Book) Found(names []string, id postrider.ID) {
-	if !b.since.IsZero() && len(b.former) < mostArrived {
-		b.former[id] = true
-	}
+	b.Arrived(id)
 	for _, text := range names {
 		if n := b.names[text]; n != nil && n.open[id] {
 			b.own[id] = n.since
 			return
 		}
+	}
+}
+
+// Arrived records that a message was confirmed that a former owner may have left in the log as well.
+func (b *Book) Arrived(id postrider.ID) {
+	if !b.since.IsZero() && len(b.former) < mostArrived {
+		b.former[id] = true
 	}
 }
 
@@ -105,6 +114,14 @@ func (b *Book) Answer(text string, err error, now time.Time) (wait, note error) 
 	n := b.names[text]
 	if n == nil {
 		return nil, nil
+	}
+	later := n.later
+	if n.asking, n.later = false, nil; later != nil {
+		defer func() { // after a failure, all of it is asked again
+			for id := range later.open {
+				b.Record(text, id, later.since)
+			}
+		}()
 	}
 	switch {
 	case err == nil:
@@ -155,6 +172,12 @@ func (b *Book) Record(text string, id postrider.ID, began time.Time) {
 			n.since = b.since
 		}
 	}
+	if n.asking {
+		if n.later == nil {
+			n.later = &name{}
+		}
+		n = n.later
+	}
 	if n.since.IsZero() || began.Before(n.since) {
 		n.since = began
 	}
@@ -176,6 +199,8 @@ func (b *Book) Unsure(text string, id postrider.ID) time.Time {
 	switch {
 	case n != nil && n.open[id]:
 		return n.since
+	case n != nil && n.later != nil && n.later.open[id]:
+		return n.later.since
 	case b.former[id], !b.since.IsZero() && (n == nil || !n.since.IsZero()):
 		return b.since
 	}

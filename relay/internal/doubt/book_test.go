@@ -184,3 +184,25 @@ func TestBounded(t *testing.T) {
 		t.Error("there is no note that not all messages are remembered")
 	}
 }
+
+// TestRecordedWhileAsked: an answer does not cover what was recorded after the question, which may
+// have been sent before the time that was asked for.
+func TestRecordedWhileAsked(t *testing.T) {
+	for _, failure := range []error{nil, errDown} {
+		b := doubt.New(1, time.Time{})
+		first, second := postrider.NewID(), postrider.NewID()
+		b.Record("a", first, start)
+		ask(t, b, []string{"a"}, []string{"a"}, start)
+		before := start.Add(-time.Minute)
+		b.Record("a", second, before)
+		if got := b.Unsure("a", second); !got.Equal(before) {
+			t.Errorf("unsure since %v, want %v", got, before)
+		}
+		_, _ = b.Answer("a", failure, start)
+		ask(t, b, []string{"a"}, []string{"a"}, before)
+		answer(t, b, "a", second)
+		if !b.Has(second) || b.Has(first) || !b.Idle() {
+			t.Errorf("after %v and an answer: %t", failure, b.Idle())
+		}
+	}
+}

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/postrider/postrider/store/feeds"
@@ -53,13 +54,15 @@ func (m *Machine) refuse(pos, attempts int, err error) {
 
 // sort handles the messages of a new batch that are not sent in the order of the log. Scheduled
 // messages and those of blocked keys are deferred. Canaries, messages that are known to have
-// arrived and excluded ones count as confirmed. The batch is in the window, at position at.
+// arrived, excluded ones, and those that a former owner has deferred count as confirmed. The batch
+// is in the window, at position at.
 func (m *Machine) sort(b *feeds.Batch, at int) {
 	d := &m.deferrals
 	for i := range b.Messages {
 		msg, pos := &b.Messages[i], at+i
+		_, already := slices.BinarySearch(b.Deferred, i)
 		switch {
-		case msg.Type == feeds.CanaryType || m.memory.arrived[msg.ID] || d.excluded[msg.ID]:
+		case msg.Type == feeds.CanaryType || m.memory.arrived[msg.ID] || d.excluded[msg.ID] || already:
 			delete(m.memory.arrived, msg.ID)
 			m.window.beginDefer(pos)
 			m.window.endDefer(pos)
@@ -158,6 +161,9 @@ func (m *Machine) Deferred(err error, now time.Time) {
 	d.limit = min(2*max(d.limit, 1), m.cfg.BatchSize)
 	d.deferred += n
 	m.Count.Deferred += int64(n)
+	if m.window.oldest().IsZero() { // behind an open message, they are read again by the next owner
+		m.window.sent = now
+	}
 	for _, w := range d.wanted[:n] {
 		m.window.endDefer(w.pos)
 		if w.bare {

@@ -18,6 +18,7 @@ type deferrals struct {
 	leaving map[uint64]bool // hashes of the keys of wanted
 	busy    int             // number of messages of wanted in the running call
 
+	sent        map[postrider.ID]bool // of wanted, confirmed: the store had deferred them, but the answer was lost
 	excluded    map[postrider.ID]bool // messages of the log that an operator has handled: neither sent nor deferred
 	hasExcluded bool                  // the window may contain excluded messages
 
@@ -110,6 +111,7 @@ func (d *deferrals) free(keys []string) {
 // calls, so that they do not delay new messages.
 type due struct {
 	queue     []feeds.Deferred   // to send
+	asked     time.Time          // when the store was asked for the oldest of the queue
 	call      []feeds.Deferred   // in flight
 	done      []feeds.Conclusion // to record in the store
 	recording int                // number of conclusions in the running call

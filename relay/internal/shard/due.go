@@ -21,9 +21,12 @@ func (m *Machine) WantsDue(now time.Time) (held []feeds.HeldName, ok bool) {
 	return m.names.heldNames(m.cfg.Shard, now), true
 }
 
-// Due adds deferred messages that the store returned as due. A message to a held name that is no
+// Due adds deferred messages that the store, asked at the given time, returned as due. A message to a held name that is no
 // probe joins the other messages held for that name; later ones of its key keep waiting.
-func (m *Machine) Due(msgs []feeds.Deferred) {
+func (m *Machine) Due(msgs []feeds.Deferred, asked time.Time) {
+	if len(m.due.queue) == 0 || asked.Before(m.due.asked) {
+		m.due.asked = asked
+	}
 	first, stuck := make(map[string]bool), make(map[string]bool) // keys
 	for _, d := range msgs {
 		key := d.OrderKey()
@@ -39,9 +42,11 @@ func (m *Machine) Due(msgs []feeds.Deferred) {
 		}
 		stuck[key] = true
 		if !behind && d.Status != feeds.StatusHeld {
-			m.due.done = append(m.due.done, feeds.Conclusion{
-				Shard: d.Shard, Seq: d.Seq, Status: feeds.StatusHeld, Name: name, Attempts: d.Attempts, Cause: d.LastError,
-			})
+			c := feeds.Conclusion{Shard: d.Shard, Seq: d.Seq, Status: feeds.StatusHeld, Name: name, Attempts: d.Attempts, Cause: d.LastError}
+			if d.Unsure > 0 {
+				c.Sent = asked.Add(-d.Unsure)
+			}
+			m.due.done = append(m.due.done, c)
 		}
 	}
 }
@@ -73,9 +78,9 @@ func (m *Machine) nextRetry(now time.Time) *Call {
 			msg.Repetition = fmt.Sprintf("replay-%d", job)
 		} else if unsure := d.call[i].Unsure; unsure > 0 {
 			if c.Unsure == nil {
-				c.Unsure = make([]time.Duration, len(d.call))
+				c.Unsure = make([]time.Time, len(d.call))
 			}
-			c.Unsure[i] = unsure
+			c.Unsure[i] = d.asked.Add(-unsure)
 		}
 		c.Messages, c.Attempts = append(c.Messages, msg), append(c.Attempts, d.call[i].Attempts)
 	}
@@ -125,6 +130,9 @@ func (m *Machine) Retried(a Answer, now time.Time) {
 		msgs[i] = call[i].Message
 		if err := answer(a.Errs, i); err == nil {
 			passed++
+			if len(m.deferrals.wanted) > 0 {
+				m.deferrals.sent[msgs[i].ID] = true
+			}
 		} else if !errors.Is(err, postrider.ErrNotTried) {
 			m.names.watch(m.names.nameOf(&msgs[i])).fail(&msgs[i], now)
 			if key := msgs[i].OrderKey(); key != "" {

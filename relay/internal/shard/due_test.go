@@ -17,7 +17,7 @@ func TestReplayIsARepetition(t *testing.T) {
 	now := time.Now()
 	m := New(Config{BatchSize: 10, CallBytes: 1 << 20, Lease: time.Minute, Timeout: time.Second, NameOf: func(*postrider.Message) string { return "" }}, Start{})
 	m.lease.renewed = now
-	m.Due([]feeds.Deferred{{Seq: 1, Job: 7}, {Seq: 2}})
+	m.Due([]feeds.Deferred{{Seq: 1, Job: 7}, {Seq: 2}}, now)
 	call := m.nextRetry(now)
 	if call == nil || len(call.Messages) != 2 || call.Messages[0].Repetition != "replay-7" || call.Messages[1].Repetition != "" {
 		t.Fatalf("sends %+v", call)
@@ -43,7 +43,7 @@ func TestSentDeferred(t *testing.T) {
 	send := func(a Answer) {
 		t.Helper()
 		at = at.Add(time.Second)
-		m.Due([]feeds.Deferred{{Seq: 1}})
+		m.Due([]feeds.Deferred{{Seq: 1}}, at)
 		if a.Unsure != nil {
 			a.Unsure = []time.Time{at}
 		}
@@ -74,4 +74,62 @@ func TestSentDeferred(t *testing.T) {
 	m.nextConclusion(at)
 	m.Concluded(nil, nil, at)
 	expect("when the store knows", time.Time{})
+}
+
+// TestUnsureIsKept: what may have arrived stays known when a message joins those of a held name, and
+// ages count from before the store was asked.
+func TestUnsureIsKept(t *testing.T) {
+	asked := time.Now()
+	later := asked.Add(time.Minute)
+	m := New(Config{BatchSize: 10, CallBytes: 1 << 20, Lease: time.Hour, Timeout: time.Second, NameOf: func(m *postrider.Message) string { return m.Topic }}, Start{})
+	m.lease.renewed = later
+	m.names.watch("held").held = true
+	m.names.held++
+	due := func(seq int64, topic string) feeds.Deferred {
+		return feeds.Deferred{Seq: seq, Unsure: time.Second, Message: postrider.Message{Topic: topic}}
+	}
+	m.Due([]feeds.Deferred{due(1, "held"), due(2, "open")}, asked)
+	want := asked.Add(-time.Second)
+	if len(m.due.done) != 1 || m.due.done[0].Seq != 1 || !m.due.done[0].Sent.Equal(want) {
+		t.Errorf("recorded as held: %+v, want since %v", m.due.done, want)
+	}
+	if call := m.nextRetry(later); call == nil || len(call.Unsure) != 1 || !call.Unsure[0].Equal(want) {
+		t.Errorf("sends %+v, want since %v", call, want)
+	}
+}
+
+// TestSentIsNotDeferred: a message whose deferral was not answered is due nevertheless. Once it has
+// been sent, it is not deferred again.
+func TestSentIsNotDeferred(t *testing.T) {
+	now := time.Now()
+	policy := Retry{Outage: retry.Policy{First: time.Millisecond, Most: time.Millisecond}, Random: func() float64 { return 0 }}
+	m := New(Config{BatchSize: 10, CallBytes: 1 << 20, Lease: time.Hour, Timeout: time.Second, Retry: policy}, Start{})
+	m.Blocked(nil)
+	m.lease.renewed = now
+	msgs := []postrider.Message{{ID: postrider.NewID()}, {ID: postrider.NewID()}}
+	b := &feeds.Batch{Messages: msgs}
+	m.window.add(b, Size(b))
+	for pos := range msgs {
+		m.want(pos, 0, feeds.Deferral{Status: feeds.StatusRetry})
+	}
+	if a := m.Next(now); len(a.Defer) != 2 {
+		t.Fatalf("defers %+v", a.Defer)
+	}
+	m.Deferred(errors.New("no answer"), now)
+	m.Due([]feeds.Deferred{{Seq: 1, Message: msgs[0]}}, now)
+	if a := m.Next(now); a.Retry == nil {
+		t.Fatalf("%+v, want a call for the message that is due", a)
+	}
+	m.Retried(Answer{}, now)
+	now = now.Add(time.Second)
+	for a := m.Next(now); ; a = m.Next(now) {
+		if len(a.Conclude) > 0 {
+			m.Concluded(nil, nil, now)
+			continue
+		}
+		if len(a.Defer) != 1 || a.Defer[0].Batch.Messages[a.Defer[0].Index].ID != msgs[1].ID {
+			t.Errorf("defers %+v, want the message that was not sent", a.Defer)
+		}
+		break
+	}
 }

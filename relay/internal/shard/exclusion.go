@@ -39,21 +39,22 @@ func (m *Machine) skipExcluded() {
 	m.advance()
 }
 
-// dropExcluded removes excluded messages from those to be deferred. No call of the store may be in
-// flight.
+// dropExcluded removes excluded messages from those to be deferred, and those that have been sent: if
+// they were deferred again, they would come twice. No call of the store may be in flight.
 func (m *Machine) dropExcluded() {
-	if len(m.deferrals.excluded) == 0 {
+	d := &m.deferrals
+	if len(d.excluded)+len(d.sent) == 0 {
 		return
 	}
-	d := &m.deferrals
 	kept := d.wanted[:0]
 	for _, w := range d.wanted {
-		if m.deferrals.excluded[w.Batch.Messages[w.Index].ID] {
+		if id := w.Batch.Messages[w.Index].ID; d.excluded[id] || d.sent[id] {
 			m.window.endDefer(w.pos)
 		} else {
 			kept = append(kept, w)
 		}
 	}
+	clear(d.sent)
 	if len(kept) == len(d.wanted) {
 		return
 	}

@@ -396,7 +396,7 @@ func (s *simulation) feed() {
 	}
 	if held, ok := s.m.WantsDue(s.now); ok {
 		if due := s.due(held); len(due) > 0 {
-			s.m.Due(due)
+			s.m.Due(due, s.now)
 		}
 	}
 }

@@ -103,9 +103,8 @@ type Call struct {
 	// not be sent.
 	Alone bool
 	Start *feeds.Start
-	// Unsure is how long ago an attempt began that may have delivered each message; 0 if there is none, nil
-	// if there is none of any.
-	Unsure []time.Duration
+	// Unsure is since when each message may have arrived; nil if none may.
+	Unsure []time.Time
 }
 
 // TooManyStarts reports whether a message must not be sent, given the number of times that sending it was
@@ -152,7 +151,7 @@ func New(cfg Config, s Start) *Machine {
 		names:     names{of: cfg.NameOf},
 		suspects:  suspects{left: s.Suspects},
 		inherited: suspects{left: s.Inherited},
-		deferrals: deferrals{limit: cfg.BatchSize, blocked: make(map[uint64]bool)},
+		deferrals: deferrals{limit: cfg.BatchSize, blocked: make(map[uint64]bool), sent: make(map[postrider.ID]bool)},
 		pace:      pace{limit: cfg.BatchSize},
 	}
 }

@@ -36,7 +36,7 @@ type window struct {
 
 	urgent []int // messages with a priority; only if tracked
 
-	sent time.Time // when the oldest attempt beyond first began, if there is one
+	sent time.Time // when the oldest attempt from first on began, if there is one
 
 	scratch []postrider.Message // buffer for calls that are not part of one batch
 	used    int                 // number of messages in scratch
@@ -128,6 +128,9 @@ func (w *window) enter(from int) {
 // beginDefer removes a message that is to be deferred from the order.
 func (w *window) beginDefer(pos int) {
 	w.track()
+	if w.oldest().IsZero() {
+		w.sent = time.Time{}
+	}
 	w.order.beginDefer(pos)
 }
 
@@ -138,10 +141,10 @@ func (w *window) endDefer(pos int) {
 	w.skip()
 }
 
-// oldest returns when the oldest attempt to send an unconfirmed message began, or one behind such a
-// message; zero if there is none.
+// oldest returns when the oldest attempt to send a message that is neither confirmed nor deferred
+// began, or one behind such a message; zero if there is none.
 func (w *window) oldest() time.Time {
-	if !w.flying && w.last < w.first && (!w.tracked || w.order.failed == 0) {
+	if !w.flying && w.last < w.first && (!w.tracked || w.order.failed+w.order.deferring == 0) {
 		return time.Time{}
 	}
 	return w.sent

@@ -288,4 +288,95 @@ var recallMutants = []Bug{
 			},
 		},
 	},
+	{
+		ID:    "M102",
+		Name:  "relay: an answer covers what was recorded after the question",
+		Does:  "Messages of earlier owners come twice: the question had begun too late for them.",
+		Tests: []Test{{"relay/internal/doubt", "^TestRecordedWhileAsked$"}},
+		Plant: []Change{
+			{
+				"relay/internal/doubt/book.go",
+				"	if n.asking {\n		if n.later == nil {",
+				"	if false {\n		if n.later == nil {",
+			},
+		},
+	},
+	{
+		ID:    "M103",
+		Name:  "relay: a message that joins a held name counts as never sent",
+		Does:  "It comes twice when the name accepts messages again, if it had arrived without an answer.",
+		Tests: []Test{{"relay/internal/shard", "^TestUnsureIsKept$"}},
+		Plant: []Change{
+			{
+				"relay/internal/shard/due.go",
+				"			if d.Unsure > 0 {\n				c.Sent = asked",
+				"			if d.Unsure < 0 {\n				c.Sent = asked",
+			},
+		},
+	},
+	{
+		ID:    "M104",
+		Name:  "postgres: nobody says which messages are deferred already",
+		Does:  "A message without a key that a dead relay had deferred is sent from the log, and again when it is due.",
+		Tests: []Test{suiteTest("DeferredAreMarked")},
+		Plant: []Change{
+			{
+				"store/postgres/read.go",
+				"if deferred[seq] {",
+				"if deferred[-seq] {",
+			},
+		},
+	},
+	{
+		ID:    "M105",
+		Name:  "relay: messages that are deferred already are sent from the log",
+		Does:  "A message without a key that a dead relay had deferred is sent from the log, and again when it is due.",
+		Tests: []Test{{"test/proof/simulation", "^TestRelay$"}},
+		Plant: []Change{
+			{
+				"relay/internal/shard/deferral.go",
+				"d.excluded[msg.ID] || already:",
+				"d.excluded[msg.ID] || already && false:",
+			},
+		},
+	},
+	{
+		ID:    "M106",
+		Name:  "relay: a message that was sent is deferred again",
+		Does:  "A message whose deferral was not answered comes twice.",
+		Tests: []Test{{"relay/internal/shard", "^TestSentIsNotDeferred$"}},
+		Plant: []Change{
+			{
+				"relay/internal/shard/due.go",
+				"m.deferrals.sent[msgs[i].ID] = true",
+				"delete(m.deferrals.sent, msgs[i].ID)",
+			},
+		},
+	},
+	{
+		ID:    "M107",
+		Name:  "relay: the first settlement of a new owner ends all doubts",
+		Does:  "If the new owner dies soon, the next one asks about too short a time: messages come twice.",
+		Tests: []Test{{"test/proof/simulation", "^TestRelay$"}},
+		Plant: []Change{
+			{
+				"relay/worker.go",
+				"w.snapshot.sent = since",
+				"w.snapshot.sent = time.Time{}",
+			},
+		},
+	},
+	{
+		ID:    "M108",
+		Name:  "relay: doubts about deferred messages end with those about the log",
+		Does:  "Deferred messages that a former owner had in flight come twice, if the new owner dies too.",
+		Tests: []Test{{"relay", "^TestFormerInFlight$"}},
+		Plant: []Change{
+			{
+				"relay/recall.go",
+				"	if r.former.IsZero() {\n		return r.book.Since()\n	}\n	return r.former\n",
+				"	return r.book.Since()\n",
+			},
+		},
+	},
 }

@@ -2,6 +2,7 @@ package simulation_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -11,6 +12,65 @@ import (
 
 // link is the connection of one process to the broker.
 type link struct{ p *process }
+
+// recaller is the link to a broker that can report what has arrived.
+type recaller struct{ link }
+
+// publisher returns the connection of a process to the broker of the plan.
+func (p *process) publisher() postrider.Publisher {
+	if p.w.plan.Recalls {
+		return recaller{link{p}}
+	}
+	return link{p}
+}
+
+// Recall implements [broker.Recaller].
+func (l recaller) Recall(ctx context.Context, names []string, since time.Time, found func(id string)) []error {
+	errs := l.recall(ctx, names, since, found)
+	if errors.Join(errs...) != nil {
+		l.p.w.model.unasked()
+	}
+	return errs
+}
+
+func (l recaller) recall(ctx context.Context, names []string, since time.Time, found func(id string)) []error {
+	p, w := l.p, l.p.w
+	if !p.run() {
+		return all(errDead, len(names))
+	}
+	r := p.chance("Recall")
+	what := ""
+	if !w.healed() {
+		what = w.plan.Broker.draw(r)
+	}
+	if hangs, down := w.brokerIsDown(); down || what == "fails" || what == "refuses" {
+		if hangs {
+			<-ctx.Done()
+		}
+		return all(postrider.Unavailable(errInjected), len(names))
+	}
+	latency := time.Duration(r.Int64N(int64(w.plan.Config.Lease / 10)))
+	before := time.Duration(r.Int64N(int64(latency + 1)))
+	if err := p.sleep(ctx, before); err != nil || !p.run() {
+		return all(errDead, len(names))
+	}
+	errs := make([]error, len(names))
+	for i, name := range names {
+		if _, down := w.nameIsDown(name); down {
+			errs[i] = postrider.NameUnavailable(errInjected)
+			continue
+		}
+		errs[i] = errors.Join(w.stored.Recall(ctx, []string{name}, since, found)...)
+	}
+	if err := p.sleep(ctx, latency-before); err != nil || !p.run() || what == "unknown" {
+		return all(errInjected, len(names))
+	}
+	if what == "hangs" {
+		<-ctx.Done()
+		return all(ctx.Err(), len(names))
+	}
+	return errs
+}
 
 // KeepsOrder implements [broker.OrderKeeper].
 func (l link) KeepsOrder() bool { return l.p.w.plan.KeepsOrder }
@@ -62,7 +122,7 @@ func (l link) Publish(ctx context.Context, msgs []postrider.Message) []error {
 		return fault(ctx.Err())
 	case "late":
 		sent := clones(msgs)
-		w.later(lease*time.Duration(1+r.IntN(20))/10, func() { l.accept(sent, r) })
+		w.later(lease*time.Duration(1+r.IntN(20))/10, func() { l.accept(context.WithoutCancel(ctx), sent, r) })
 		<-ctx.Done()
 		return fault(ctx.Err())
 	}
@@ -77,7 +137,7 @@ func (l link) Publish(ctx context.Context, msgs []postrider.Message) []error {
 	if late && ctx.Err() != nil && r.IntN(2) == 0 { // it was about to send, and does not check the clock again
 		return fault(ctx.Err())
 	}
-	errs := l.accept(msgs, r)
+	errs := l.accept(ctx, msgs, r)
 	if err := p.sleep(ctx, latency-before); err != nil {
 		return fault(err)
 	}
@@ -88,7 +148,7 @@ func (l link) Publish(ctx context.Context, msgs []postrider.Message) []error {
 }
 
 // accept delivers the messages to the broker one at a time, and returns its responses.
-func (l link) accept(msgs []postrider.Message, r *rand.Rand) []error {
+func (l link) accept(ctx context.Context, msgs []postrider.Message, r *rand.Rand) []error {
 	p, w := l.p, l.p.w
 	errs := make([]error, len(msgs))
 	places := make([]int, len(msgs))
@@ -106,7 +166,7 @@ func (l link) accept(msgs []postrider.Message, r *rand.Rand) []error {
 			continue
 		}
 		var arrives bool
-		if unknown, down := w.nameIsDown(m); down {
+		if unknown, down := w.nameIsDown(m.Topic); down {
 			if errs[i] = postrider.NameUnavailable(errInjected); unknown {
 				errs[i] = errInjected
 			}
@@ -127,6 +187,11 @@ func (l link) accept(msgs []postrider.Message, r *rand.Rand) []error {
 			return errs
 		default:
 			arrives, errs[i] = l.mood(m)
+		}
+		if arrives && w.plan.Recalls {
+			if fenced := errors.Join(w.stored.Publish(ctx, []postrider.Message{*m})...); fenced != nil {
+				arrives, errs[i] = false, fenced
+			}
 		}
 		if arrives {
 			w.model.receive(m, p.name)

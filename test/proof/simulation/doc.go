@@ -1,7 +1,8 @@
 // Package simulation runs the real relays, thousands of times a minute, in a simulated environment:
 // virtual time (testing/synctest), stores and broker in memory, and injected faults of the network,
 // the database server, the broker and the operating system. It then compares what was committed with
-// what was delivered.
+// what was delivered. In half of the plans the broker can report what has arrived: there, nothing may
+// be delivered twice.
 //
 // A seed determines a plan: sizes, settings, transactions, and which fault happens when. It determines
 // neither the order of goroutines that can run at the same instant nor the jitter of the relay's

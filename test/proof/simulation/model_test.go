@@ -3,6 +3,7 @@ package simulation_test
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,8 @@ type model struct {
 	mu        sync.Mutex
 	start     time.Time
 	strict    bool
+	once      bool             // the broker can report what has arrived
+	noted     map[string]bool  // names of which a relay has said that messages may come twice
 	committed map[string]*fate // by payload, which is unique
 	byKey     map[string][]string
 	rolled    map[string]bool
@@ -48,10 +51,12 @@ type repeat struct {
 	begun, at time.Time
 }
 
-func newModel(strict bool) *model {
+func newModel(strict, once bool) *model {
 	return &model{
 		start:     time.Now(),
 		strict:    strict,
+		once:      once,
+		noted:     make(map[string]bool),
 		committed: make(map[string]*fate),
 		byKey:     make(map[string][]string),
 		rolled:    make(map[string]bool),
@@ -67,11 +72,16 @@ func (m *model) note(format string, args ...any) {
 	}
 }
 
+var mayComeTwice = regexp.MustCompile(`some may come twice.* name=(\S+)`)
+
 // Write records the relays' log.
 func (m *model) Write(line []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.note("%s", strings.TrimSpace(string(line)))
+	if found := mayComeTwice.FindSubmatch(line); found != nil {
+		m.noted[string(found[1])] = true
+	}
 	return len(line), nil
 }
 
@@ -148,6 +158,18 @@ func (m *model) unanswered(msgs []postrider.Message) {
 	}
 }
 
+// unasked records that a relay could not find out what has arrived. That counts as a failure of
+// messages that it then does not send.
+func (m *model) unasked() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range m.committed {
+		if f.times == 0 {
+			f.failures++
+		}
+	}
+}
+
 // receive records a message that the broker has accepted.
 func (m *model) receive(msg *postrider.Message, by string) {
 	m.mu.Lock()
@@ -164,10 +186,13 @@ func (m *model) receive(msg *postrider.Message, by string) {
 		m.complain("%s has arrived %v before its time", payload, f.due.Sub(now))
 	}
 	f.times++
-	m.note("received %s, key %q, the %d. time, from %s", payload, f.key, f.times, by)
+	m.note("received %s, %s, key %q, the %d. time, from %s", payload, msg.ID, f.key, f.times, by)
 	if f.times == 1 {
 		m.inOrder(payload, f)
 		return
+	}
+	if m.once && !f.rewound && !m.noted[msg.Topic] {
+		m.complain("%s came twice, although the broker can report what has arrived", payload)
 	}
 	if !f.rewound {
 		m.repeats = append(m.repeats, repeat{payload, f.begun, now})

@@ -17,6 +17,7 @@ type plan struct {
 	Shards, Keys, Relays int
 	Names                int  // of destinations; the messages of a key go to all of them
 	KeepsOrder           bool // of the broker's pipeline
+	Recalls              bool // the broker can report what has arrived
 	Config               relay.Config
 	Transactions         []transaction
 	Events               []event
@@ -176,6 +177,7 @@ var plans = rapid.Custom(func(t *rapid.T) plan {
 	}
 	p.Store, p.Broker = draw("store"), draw("broker")
 	p.Names = some("names", 1, 2, 3)
+	p.Recalls = rapid.Bool().Draw(t, "recalls")
 	return p
 })
 
@@ -183,8 +185,8 @@ var plans = rapid.Custom(func(t *rapid.T) plan {
 func (p plan) String() string {
 	var b strings.Builder
 	c := p.Config
-	fmt.Fprintf(&b, "shards %d, keys %d, names %d, relays %d, keeps order %v, lease %v, balance %v, settle %v, batch %d, ahead %d, poll %v-%v, "+
-		"publish %v, retry %v-%v, %s, attempts %d, backoff %v-%v, drain %v\n", p.Shards, p.Keys, p.Names, p.Relays, p.KeepsOrder, c.Lease,
+	fmt.Fprintf(&b, "shards %d, keys %d, names %d, relays %d, keeps order %v, recalls %v, lease %v, balance %v, settle %v, batch %d, ahead %d, poll %v-%v, "+
+		"publish %v, retry %v-%v, %s, attempts %d, backoff %v-%v, drain %v\n", p.Shards, p.Keys, p.Names, p.Relays, p.KeepsOrder, p.Recalls, c.Lease,
 		c.BalanceInterval, c.SettleInterval, c.BatchSize, c.ReadAhead, c.PollMin, c.PollMax, c.PublishTimeout, c.Outage.First, c.Outage.Most,
 		c.Order, c.Retry.Attempts, c.Retry.First, c.Retry.Most, c.DrainTimeout)
 	fmt.Fprintf(&b, "store  %+v\nbroker %+v\n", p.Store, p.Broker)

@@ -122,6 +122,10 @@ func (f *feed) ask(ctx context.Context, op string, effect func() error, mayBeLat
 		err = feeds.ErrReset
 	}
 	if errors.Is(err, feeds.ErrReset) {
+		switch op {
+		case "Defer", "Conclude", "Blocked", "Suspect": // they only fail
+			return errInjected
+		}
 		f.p.w.model.fault("%s: %s: learns of a crash", f.p.name, op)
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -161,11 +165,11 @@ func (f *feed) Balance(ctx context.Context) (feeds.Share, error) {
 	return share, nil
 }
 
-// giveUp releases shards without any progress.
+// giveUp releases shards without any progress, as if their owner had died.
 func (f *feed) giveUp(shards []int) {
 	var marks []feeds.Mark
 	for _, shard := range shards {
-		marks = append(marks, feeds.Mark{Shard: shard})
+		marks = append(marks, feeds.Mark{Shard: shard, Sent: f.p.w.begun}) // it does not know what it has sent
 	}
 	_ = f.inner.Release(context.Background(), marks)
 }

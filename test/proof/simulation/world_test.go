@@ -12,6 +12,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/admin"
+	brokermemory "github.com/postrider/postrider/broker/memory"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/store/feeds"
 	"github.com/postrider/postrider/store/memory"
@@ -19,11 +20,12 @@ import (
 
 // world is one simulated history.
 type world struct {
-	plan  plan
-	store *memory.DB
-	model *model
-	log   *slog.Logger
-	begun time.Time
+	plan   plan
+	store  *memory.DB
+	model  *model
+	stored *brokermemory.Broker // what the broker has, if it can report that
+	log    *slog.Logger
+	begun  time.Time
 
 	stopping context.Context
 	work     sync.WaitGroup // relays, producers, events, and late effects
@@ -65,13 +67,15 @@ func simulate(p plan, logs bool) result {
 	stopping, stopAll := context.WithCancel(context.Background())
 	defer stopAll()
 	w := &world{
-		plan: p, log: slog.New(slog.DiscardHandler), begun: time.Now(), stopping: stopping,
-		store: memory.Open(memory.Config{Shards: p.Shards}),
-		model: newModel(isStrict(p.Config)),
+		plan: p, begun: time.Now(), stopping: stopping,
+		store: memory.Open(memory.Config{Shards: p.Shards}), stored: brokermemory.New(),
+		model: newModel(isStrict(p.Config), p.Recalls),
 	}
+	level := slog.LevelWarn
 	if logs {
-		w.log = slog.New(slog.NewTextHandler(w.model, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		level = slog.LevelDebug
 	}
+	w.log = slog.New(slog.NewTextHandler(w.model, &slog.HandlerOptions{Level: level}))
 	for i := range p.Relays {
 		w.relays = append(w.relays, w.seat("relay"+strconv.Itoa(i)))
 	}
@@ -143,7 +147,7 @@ func (w *world) commit(t transaction) {
 // happen runs the events of the plan.
 func (w *world) happen() {
 	var over sync.WaitGroup
-	for _, e := range w.plan.Events {
+	for n, e := range w.plan.Events {
 		time.Sleep(e.After)
 		s := w.relays[e.Which]
 		switch e.What {
@@ -155,7 +159,7 @@ func (w *world) happen() {
 			over.Go(func() { s.restart(e.For) })
 		case join:
 			over.Go(func() {
-				extra := w.seat("guest")
+				extra := w.seat("guest" + strconv.Itoa(n))
 				time.Sleep(e.For)
 				extra.leave()
 			})
@@ -195,10 +199,10 @@ func (w *world) brokerIsDown() (hangs, is bool) {
 	return w.broker.now()
 }
 
-func (w *world) nameIsDown(m *postrider.Message) (hangs, is bool) {
+func (w *world) nameIsDown(name string) (hangs, is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n, _ := strconv.Atoi(m.Topic[1:])
+	n, _ := strconv.Atoi(name[1:])
 	return w.names[n].now()
 }
 
@@ -333,7 +337,7 @@ func (w *world) await(when string, limit time.Duration) {
 }
 
 // longestCall is the time after which a relay has given up every call without a response.
-func (w *world) longestCall() time.Duration { return 20*time.Second + w.plan.Config.Lease }
+func (w *world) longestCall() time.Duration { return 35*time.Second + w.plan.Config.Lease }
 
 // quiet is a period without faults: messages arrive, and relays are stopped and started cleanly.
 func (w *world) quiet() {
@@ -414,7 +418,7 @@ func (s *seat) live(ctx context.Context) {
 	p := w.newProcess(s.name + "." + strconv.Itoa(s.lives))
 	cfg := w.plan.Config
 	cfg.Feed, cfg.Name, cfg.Logger = feedName, p.name, w.log.With("process", p.name)
-	r, err := relay.New(database{p}, link{p}, cfg)
+	r, err := relay.New(database{p}, p.publisher(), cfg)
 	if err != nil {
 		panic(fmt.Sprint(err, "\n", w.plan))
 	}
