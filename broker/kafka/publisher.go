@@ -11,6 +11,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/codec"
+	"github.com/postrider/postrider/broker/internal/stock"
 )
 
 var (
@@ -23,10 +24,11 @@ var (
 // Publisher is a [postrider.Publisher] for Kafka. It is safe for concurrent use: each Publish owns
 // a producer while it runs.
 type Publisher struct {
-	cfg    Config
-	coder  *codec.Codec
-	idle   chan *session // producers for reuse
-	counts sync.Map      // topic → number of partitions
+	cfg     Config
+	coder   *codec.Codec
+	idle    chan *session // producers for reuse
+	counts  sync.Map      // topic → number of partitions
+	recalls stock.Rounds
 
 	mu      sync.Mutex
 	senders map[string]*sender // those that publish in transactions

@@ -32,20 +32,31 @@ func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time,
 	}
 	since = since.Add(-stock.Skew)
 	return broker.EachName(names, recallsAtOnce, found, func(topic string, found func(id string)) error {
-		var dropped time.Time
-		err := p.stored(ctx, topic, since, found, func(before time.Time) { dropped = before })
+		err := p.recalls.Recall(ctx, topic, since, found, func(ctx context.Context, since time.Time, found func(id string)) error {
+			return p.recallStored(ctx, topic, since, found)
+		})
 		switch {
 		case errors.Is(err, kerr.UnknownTopicOrPartition):
 			return nil // a topic that is created later has no messages yet
+		case errors.Is(err, broker.ErrCannotRecall):
+			return err
 		case errors.Is(err, postrider.ErrUnsupported):
 			return broker.CannotRecall("kafka: topic %s: %w", topic, err)
 		case err != nil:
 			return explainOnce(fmt.Errorf("topic %s: %w", topic, err))
-		case dropped.After(since):
-			return broker.CannotRecall("kafka: topic %s may have dropped messages that are younger than %v", topic, time.Since(since).Round(time.Second))
 		}
 		return nil
 	})
+}
+
+// recallStored reports the committed messages that a topic has stored since a time.
+func (p *Publisher) recallStored(ctx context.Context, topic string, since time.Time, found func(id string)) error {
+	var dropped time.Time
+	err := p.stored(ctx, topic, since, found, func(before time.Time) { dropped = before })
+	if err == nil && dropped.After(since) {
+		return broker.CannotRecall("kafka: topic %s may have dropped messages that are younger than %v", topic, time.Since(since).Round(time.Second))
+	}
+	return err
 }
 
 // A fence is the highest term under which a sender's messages were recalled. The sender's group

@@ -78,7 +78,7 @@ func readIDs(ctx context.Context, stream jetstream.Stream, subject string, since
 	if state := reader.CachedInfo(); state != nil && state.NumPending == 0 {
 		return nil
 	}
-	messages, err := reader.Messages(jetstream.PullMaxMessages(1000))
+	messages, err := reader.Messages(jetstream.PullMaxMessages(10_000))
 	if err != nil {
 		return err
 	}

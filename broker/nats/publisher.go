@@ -16,6 +16,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/codec"
+	"github.com/postrider/postrider/broker/internal/stock"
 	keeper "github.com/postrider/postrider/broker/session"
 )
 
@@ -39,6 +40,7 @@ type Publisher struct {
 	coder    *codec.Codec
 	encoders sync.Pool
 	sessions *keeper.Keeper[*session]
+	recalls  stock.Rounds
 }
 
 // NewPublisher returns a publisher, which connects when it is used. Errors concern the

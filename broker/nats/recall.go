@@ -29,7 +29,10 @@ func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time,
 		if err != nil {
 			return postrider.Unavailable(err)
 		}
-		if err = s.recall(ctx, subject, since.Add(-stock.Skew), found); err != nil {
+		err = p.recalls.Recall(ctx, subject, since.Add(-stock.Skew), found, func(ctx context.Context, since time.Time, found func(id string)) error {
+			return s.recall(ctx, subject, since, found)
+		})
+		if err != nil {
 			return fmt.Errorf("nats: subject %s: %w", subject, err)
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/codec"
+	"github.com/postrider/postrider/broker/internal/stock"
 	"github.com/postrider/postrider/broker/redis/internal/server"
 )
 
@@ -25,6 +26,7 @@ type Publisher struct {
 	coder   *codec.Codec
 	routes  *routes
 	senders chan *sender // idle senders
+	recalls stock.Rounds
 }
 
 // NewPublisher returns a publisher that connects on first use. Errors concern the configuration.

@@ -27,7 +27,9 @@ func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time,
 		if err := p.raise(ctx, from, stream); err != nil {
 			return err
 		}
-		err := p.stored(ctx, stream, since.Add(-stock.Skew), found)
+		err := p.recalls.Recall(ctx, stream, since.Add(-stock.Skew), found, func(ctx context.Context, since time.Time, found func(id string)) error {
+			return p.stored(ctx, stream, since, found)
+		})
 		if server.IsReply(err) {
 			return server.Classify(err)
 		}

@@ -29,6 +29,7 @@ type relayOrder struct {
 	Driver, URL, DSN, Schema string
 	Values                   map[string]string
 	Lease                    time.Duration
+	BatchSize                int
 }
 
 // serveRelay runs a relay until SIGTERM.
@@ -58,7 +59,7 @@ func serveRelay(text string) error {
 		return err
 	}
 	defer func() { _ = pub.Close() }()
-	r, err := relay.New(db.Feeds(), pub, relay.Config{Lease: o.Lease, BatchSize: 50, Logger: log})
+	r, err := relay.New(db.Feeds(), pub, relay.Config{Lease: o.Lease, BatchSize: o.BatchSize, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -137,6 +138,7 @@ func (s *scene) expectOnce(v outcome) {
 // who then go on where they were: everything arrives in order, and exactly once.
 func TestOnce(t *testing.T) {
 	eachOnce(t, "kills and stops relays for minutes", 2*time.Second, func(t *testing.T, b server, s *scene, o relayOrder) {
+		o.BatchSize = 50 // many calls
 		relays := []*exec.Cmd{o.start(t), o.start(t)}
 		t.Cleanup(func() {
 			for _, r := range relays {
@@ -195,7 +197,7 @@ func TestZombie(t *testing.T) {
 // lease, another one has recalled them and sent the rest 3 s after the lease's end.
 func TestTakeover(t *testing.T) {
 	eachOnce(t, "waits for the default lease", 10*time.Second, func(t *testing.T, b server, s *scene, o relayOrder) {
-		const unsettled, rest = 100_000, 20_000
+		const unsettled, rest = 100_000, 5_000
 		s.enqueue(unsettled + rest)
 		j := newJudge(-1)
 		heard := s.listen(b.consumer(t, s.name), j)
