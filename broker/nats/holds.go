@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,10 +66,14 @@ func (l *link) stored(ctx context.Context, subject string, since time.Time) (*st
 	})
 }
 
+var errStalled = fmt.Errorf("no message came for %v, and more are there", requestTimeout)
+
 // readIDs reports the IDs of the messages that a stream has stored under a subject since a time, up
 // to now.
 func readIDs(ctx context.Context, stream jetstream.Stream, subject string, since time.Time, found func(id string)) error {
-	reader, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+	soon, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	reader, err := stream.OrderedConsumer(soon, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{subject}, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since, HeadersOnly: true,
 		InactiveThreshold: time.Minute,
 	})
@@ -85,14 +90,17 @@ func readIDs(ctx context.Context, stream jetstream.Stream, subject string, since
 	defer messages.Stop()
 	stop := context.AfterFunc(ctx, messages.Stop)
 	defer stop()
+	stalled := time.AfterFunc(requestTimeout, messages.Stop)
+	defer stalled.Stop()
 	for {
 		m, err := messages.Next()
-		if errors.Is(err, jetstream.ErrMsgIteratorClosed) && ctx.Err() != nil {
-			return ctx.Err()
+		if errors.Is(err, jetstream.ErrMsgIteratorClosed) {
+			return cmp.Or(ctx.Err(), errStalled)
 		}
 		if err != nil {
 			return err
 		}
+		stalled.Reset(requestTimeout)
 		found(m.Headers().Get(client.MsgIdHdr))
 		meta, err := m.Metadata()
 		if err != nil {

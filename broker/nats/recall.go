@@ -19,6 +19,9 @@ const (
 	recallWindow = 30 * time.Second
 
 	recallsAtOnce = 8
+
+	// A request to a node that dies is never answered: asking again is better than waiting.
+	requestTimeout = 3 * time.Second
 )
 
 // Recall implements [broker.Recaller]. The fence is the stream's own: within its duplicate window it
@@ -40,14 +43,16 @@ func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time,
 }
 
 func (l *link) recall(ctx context.Context, subject string, since time.Time, found func(id string)) error {
-	name, err := l.js.StreamNameBySubject(ctx, subject)
+	soon, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	name, err := l.js.StreamNameBySubject(soon, subject)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil // a stream that is created later has no messages yet
 	}
 	if err != nil {
 		return err
 	}
-	stream, err := l.js.Stream(ctx, name)
+	stream, err := l.js.Stream(soon, name)
 	if err != nil {
 		return err
 	}
@@ -58,7 +63,9 @@ func (l *link) recall(ctx context.Context, subject string, since time.Time, foun
 		return err
 	}
 	// Ask afterwards: what is dropped while the messages are read counts.
-	info, err := stream.Info(ctx)
+	later, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	info, err := stream.Info(later)
 	if err != nil {
 		return err
 	}

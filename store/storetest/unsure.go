@@ -124,9 +124,9 @@ func testUnsureAfterStaleMark(t *testing.T, h Harness) {
 			feed, count = "feed", 20
 		}
 		write(t, h, series(fmt.Sprint("k", n), 20)...)
+		free := time.Now()
 		first := joinAlone(t, h, feed, shortLease)
 		stale := first.next(count, 100)
-		free := time.Now()
 		second := joinAlone(t, h, feed, shortLease) // once the lease has expired
 		leave(second)
 		first.takeAll(h)

@@ -19,6 +19,8 @@ type BrokerResult struct {
 	RelayPerSecond float64 `json:"relay_per_second"`
 	Ratio          float64 `json:"ratio"`
 	Undelivered    int64   `json:"undelivered"`
+
+	Once *OnceResult `json:"once,omitempty"`
 }
 
 // Broker measures how fast a backlog reaches a broker through the relay, and the same number of
@@ -41,7 +43,8 @@ func Broker(ctx context.Context, l *Lab, d broker.Driver, s *broker.Settings) (B
 		return BrokerResult{}, err
 	}
 	load := broker.Load{Name: l.Topic, Messages: l.Messages, Size: l.Payload, Keys: l.Keys}
-	var bare, relayed []float64
+	var bare, relayed, plain []float64
+	var paced, pacedPlain []float64
 	var undelivered int64
 	for round := range l.Rounds {
 		to, err := renamed(pub, round+1)
@@ -61,8 +64,30 @@ func Broker(ctx context.Context, l *Lab, d broker.Driver, s *broker.Settings) (B
 		}
 		relayed = append(relayed, rate)
 		undelivered += missing
+		if !l.Once {
+			continue
+		}
+		if to, err = renamed(pub, l.Rounds+round+1); err != nil {
+			return BrokerResult{}, err
+		}
+		if rate, missing, err = l.drainTo(ctx, fmt.Sprintf("plain%d", round+1), anonymous{to}); err != nil {
+			return BrokerResult{}, err
+		}
+		plain = append(plain, rate)
+		undelivered += missing
+		for _, side := range []struct {
+			feed string
+			to   postrider.Publisher
+			into *[]float64
+		}{{"paced", to, &paced}, {"pacedplain", anonymous{to}, &pacedPlain}} {
+			p99, err := l.paced(ctx, fmt.Sprint(side.feed, round+1), side.to)
+			if err != nil {
+				return BrokerResult{}, err
+			}
+			*side.into = append(*side.into, p99)
+		}
 	}
-	return BrokerResult{
+	result := BrokerResult{
 		Broker:         d.Name,
 		Keys:           l.Keys,
 		Messages:       l.Messages,
@@ -70,7 +95,17 @@ func Broker(ctx context.Context, l *Lab, d broker.Driver, s *broker.Settings) (B
 		RelayPerSecond: rounded(median(relayed), 1),
 		Ratio:          rounded(quotient(median(relayed), median(bare)), 4),
 		Undelivered:    undelivered,
-	}, nil
+	}
+	if l.Once {
+		result.Once = &OnceResult{
+			PlainPerSecond: rounded(median(plain), 1),
+			Ratio:          rounded(quotient(median(relayed), median(plain)), 4),
+			Rate:           l.Rate,
+			P99:            rounded(median(paced), 3),
+			PlainP99:       rounded(median(pacedPlain), 3),
+		}
+	}
+	return result, nil
 }
 
 // renamed gives the messages of each round their own IDs, because brokers drop duplicates.
@@ -84,10 +119,14 @@ func renamed(pub postrider.Publisher, round int) (postrider.Publisher, error) {
 
 // Table implements [Result].
 func (r BrokerResult) Table() [][]string {
-	return [][]string{
+	rows := [][]string{
 		{r.Broker + "'s client alone", whole(r.BarePerSecond), "messages/s"},
 		{"backlog through the relay", whole(r.RelayPerSecond), "messages/s"},
 		{"ratio", fraction(r.Ratio), ""},
 		{"not delivered", count(r.Undelivered), "messages"},
 	}
+	if r.Once == nil {
+		return rows
+	}
+	return append(rows, r.Once.table()...)
 }

@@ -27,11 +27,12 @@ type Options struct {
 	Messages int           // size of the backlog
 	Rate     int           // messages a second, for scenarios that do not run at full load
 	Keys     int           // different ordering keys of the backlog; 0 means 5000
-	Topic    string        // of the backlog's messages
+	Topic    string        // of the messages; empty means none
 	Received int           // messages that a consumer has received before; 0 leaves that comparison out
 	MySQL    string        // address of a MySQL or MariaDB server to measure as well; empty leaves it out
 	Program  string        // executable of relays in scenarios that run them as separate processes
 	Ring     Ring          // retention of the log and the inbox
+	Once     bool          // also compare with a relay that cannot ask the broker what has arrived
 
 	Databases         int           // databases with idle relays
 	Canary            time.Duration // interval of canaries of such a relay; 0 means none

@@ -114,6 +114,7 @@ func (p *producers) produce(ctx context.Context, payload []byte) error {
 	order := number % keys
 
 	message := postrider.Event("order.placed", postrider.Aggregate{Type: "order", ID: strconv.FormatInt(order, 10)}, payload)
+	message.Topic = p.lab.Topic
 	if err := p.shop.commit(ctx, order, number, message); err != nil {
 		return err
 	}

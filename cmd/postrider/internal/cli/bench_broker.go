@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) benchBrokerCommand() *cobra.Command {
-	o := bench.Options{Writers: 1, Rate: 1, Databases: 1}
+	o := bench.Options{Writers: 4, Rate: 1000, Phase: 10 * time.Second, Databases: 1}
 	var to benchTarget
 	var keep bool
 	cmd := &cobra.Command{
@@ -24,7 +24,9 @@ func (a *app) benchBrokerCommand() *cobra.Command {
 		Short: "Measure how fast a backlog reaches a broker",
 		Long: "Sends messages with the broker's own Go client alone, confirmed and pipelined, and then a backlog of as many\n" +
 			"through the relay to the same place, in turn. The rates are medians. Both send bare payloads (format raw), unless\n" +
-			"--set format=cloudevents says otherwise of the relay. What was sent stays at the broker, under a name of its own.",
+			"--set format=cloudevents says otherwise of the relay. What was sent stays at the broker, under a name of its own.\n\n" +
+			"With --once it also measures a relay that cannot ask the broker what has arrived, and the latency of both at 1,000\n" +
+			"messages a second.",
 		Example: "  postrider bench broker --broker nats --url nats://127.0.0.1:4222 --messages 200000\n" +
 			"  postrider bench broker --broker kafka --keys 1 --json",
 		Args: noArguments,
@@ -54,6 +56,7 @@ func (a *app) benchBrokerCommand() *cobra.Command {
 	flags.IntVar(&o.Payload, "payload", 256, "bytes of each message's payload")
 	flags.IntVar(&o.Rounds, "rounds", 3, "how often each side is measured; the median counts")
 	flags.IntVar(&o.Shards, "shards", 8, "shards of the log")
+	flags.BoolVar(&o.Once, "once", false, "also measure what it costs that nothing comes twice; for Kafka with --set once=true")
 	flags.BoolVar(&keep, "keep", false, "do not remove the schema at the end")
 	return cmd
 }
