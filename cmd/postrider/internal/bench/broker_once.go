@@ -34,7 +34,7 @@ type anonymous struct{ postrider.Publisher }
 
 // Publish implements [postrider.Publisher].
 func (a anonymous) Publish(ctx context.Context, msgs []postrider.Message) []error {
-	return a.Publisher.Publish(nameless{ctx}, msgs)
+	return a.Publisher.Publish(nameless{ctx}, msgs) //nolint:contextcheck // it inherits all but one value
 }
 
 // KeepsOrder implements [broker.OrderKeeper].
