@@ -97,8 +97,8 @@ func (t *epoch) fetchDueOnce() (next time.Duration, held bool, err error) {
 	return due.Next, held, nil
 }
 
-// hand passes deferred messages, for which the store was asked at a time, to the worker. The worker requests no others until it has processed
-// them.
+// hand passes deferred messages, for which the store was asked at a time, to the worker. The worker
+// requests no others until it has processed them.
 func (w *worker) hand(msgs []feeds.Deferred, asked time.Time) {
 	w.post(func(m *mailbox) {
 		m.due, m.asked = append(m.due, msgs...), asked

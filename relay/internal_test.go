@@ -46,7 +46,7 @@ func TestFormerInFlight(t *testing.T) {
 		msgs := []postrider.Message{{ID: postrider.NewID()}}
 		for range 5 { // the destination is down
 			time.Sleep(inFlight - time.Second)
-			r.tried(msgs, []error{errors.New("down")})
+			r.tried(msgs, []error{postrider.Unavailable(errors.New("down"))})
 		}
 		held := []feeds.Conclusion{{Status: feeds.StatusHeld}}
 		r.hold(held)
@@ -54,6 +54,7 @@ func TestFormerInFlight(t *testing.T) {
 		if names, since := r.book.Question([]string{""}); len(names) != 1 || !since.Equal(former) || !held[0].Sent.Equal(former) {
 			t.Errorf("asks %q since %v; held since %v, want %v", names, since, held[0].Sent, former)
 		}
+		r.tried(msgs, []error{postrider.NameUnavailable(errors.New("full"))}) // which can last for days
 		time.Sleep(inFlight + time.Second)
 		if !r.since().IsZero() {
 			t.Errorf("a minute later: since %v", r.since())

@@ -181,7 +181,9 @@ func (r *recaller) tried(msgs []postrider.Message, errs []error) (since []time.T
 	for i := range msgs {
 		if i < len(errs) && errs[i] != nil {
 			since[i] = r.book.Unsure(r.nameOf(&msgs[i]), msgs[i].ID)
-			r.until = time.Now().Add(inFlight) // others wait behind it
+			if postrider.ScopeOf(errs[i]) == postrider.ScopeDestination {
+				r.until = time.Now().Add(inFlight) // nothing can be sent now
+			}
 		} else {
 			r.book.Arrived(msgs[i].ID)
 		}

@@ -21,8 +21,9 @@ func (m *Machine) WantsDue(now time.Time) (held []feeds.HeldName, ok bool) {
 	return m.names.heldNames(m.cfg.Shard, now), true
 }
 
-// Due adds deferred messages that the store, asked at the given time, returned as due. A message to a held name that is no
-// probe joins the other messages held for that name; later ones of its key keep waiting.
+// Due adds deferred messages that the store, asked at the given time, returned as due. A message to a
+// held name that is no probe joins the other messages held for that name; later ones of its key keep
+// waiting.
 func (m *Machine) Due(msgs []feeds.Deferred, asked time.Time) {
 	if len(m.due.queue) == 0 || asked.Before(m.due.asked) {
 		m.due.asked = asked
