@@ -71,7 +71,9 @@ func (l *link) newChannel() (*channel, error) {
 		heard:    time.Now(),
 	}
 	returns := ch.NotifyReturn(make(chan amqp.Return))
-	l.run.Go(func() { one.listen(returns) })
+	if !l.begin(func() { one.listen(returns) }) {
+		return nil, amqp.ErrClosed
+	}
 	return one, ch.Confirm(false)
 }
 

@@ -23,7 +23,10 @@ type link struct {
 	lost    chan struct{}
 	blocked atomic.Bool // by a resource alarm: the server does not read from the connection
 	free    chan *channel
-	run     sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool // no goroutine is started any more
+	run    sync.WaitGroup
 }
 
 func (p *Publisher) open(ctx context.Context) (*link, error) {
@@ -55,7 +58,20 @@ func (l *link) Close() {
 		l.hangUp() // the server would not read a graceful close
 	}
 	l.connection.Close()
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
 	l.run.Wait()
+}
+
+// begin runs do in a goroutine that Close waits for. It returns false if the link is closed.
+func (l *link) begin(do func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.run.Go(do)
+	}
+	return !l.closed
 }
 
 // guard closes the connection if a call still waits for the server long after its context has
@@ -103,7 +119,7 @@ func (l *link) put(one *channel) {
 		default:
 		}
 	}
-	l.run.Go(func() { _ = one.ch.Close() })
+	l.begin(func() { _ = one.ch.Close() }) // otherwise the connection has closed it
 }
 
 // probe queries the server on a channel of its own, because a negative answer closes the channel.

@@ -101,8 +101,8 @@ var recallMutants = []Bug{
 		Plant: []Change{
 			{
 				"broker/nats/recall.go",
-				"s.recall(ctx, subject, since.Add(-stock.Skew), found)",
-				"s.recall(ctx, subject, since.Add(stock.Skew), found)",
+				"p.recalls.Recall(ctx, subject, since.Add(-stock.Skew), found,",
+				"p.recalls.Recall(ctx, subject, since.Add(stock.Skew), found,",
 			},
 		},
 	},
@@ -231,8 +231,8 @@ var recallMutants = []Bug{
 		Plant: []Change{
 			{
 				"relay/recall.go",
-				"case i < len(ages) && ages[i] > 0:",
-				"case i < len(ages) && ages[i] < 0:",
+				"case i < len(since) && !since[i].IsZero():",
+				"case i < len(since) && since[i].IsZero() && false:",
 			},
 		},
 	},

@@ -34,6 +34,7 @@ var elsewhere = map[string]string{
 	"WITH hits AS MATERIALIZED":       "an operator searches by an error",
 	"LIMIT 3000":                      "an operator searches by an error",
 	"@.read_payloads(":                "payloads larger than those of the scenarios",
+	"WHERE feed = $1 AND seq = ANY":   "a relay that takes over in doubt asks: it fails with the read",
 }
 
 // assembled maps statements whose text is built at run time to their names, by their text in the
