@@ -15,6 +15,9 @@ type statement struct {
 	limit int
 }
 
+// inDoubt is a query after an unclean end only. It belongs to a read and fails with it.
+const inDoubt = "look which messages are deferred"
+
 // statements lists all statements of the product; the first match counts.
 var statements = []statement{
 	// Relays.
@@ -27,6 +30,7 @@ var statements = []statement{
 	{"take a transaction ID", "SELECT pg_current_xact_id()::text", 1},
 	{"look whether anything happened", "SELECT pg_sequence_last_value(", 1},
 	{"read large payloads", "@.read_payloads(", 2},
+	{inDoubt, "SELECT seq FROM @.deferred WHERE feed = $1 AND seq = ANY", 2},
 	{"settle", "@.settle(", 2}, // or release, see nameStatement
 	{"leave the feed", "@.leave_feed(", 0},
 	{"reclaim", "@.reclaim(", 1},
