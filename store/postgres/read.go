@@ -186,43 +186,38 @@ func (s *shardRows) cutAt(d feeds.Demand, end int64) {
 
 // markDeferred finds the messages that are deferred already, for the shards whose demand asks for it.
 func (r *readRequest) markDeferred(ctx context.Context, conn *pgconn.PgConn, cfg Config, result *readResult) error {
+	type place struct {
+		rows  *shardRows
+		index int
+	}
 	var seqs array
-	some := false
-	each := func(do func(rows *shardRows)) {
-		for i, s := range r.scans {
-			for j := range result.scans[i].shards {
-				if s.demands[j].Doubt {
-					do(&result.scans[i].shards[j])
-				}
+	places := make(map[int64]place)
+	for i, s := range r.scans {
+		for j := range s.demands {
+			if !s.demands[j].Doubt {
+				continue
+			}
+			rows := &result.scans[i].shards[j]
+			for k, seq := range rows.seqs {
+				seqs.int(seq)
+				places[seq] = place{rows, k}
 			}
 		}
 	}
-	each(func(rows *shardRows) {
-		for _, seq := range rows.seqs {
-			seqs.int(seq)
-			some = true
-		}
-	})
-	if !some {
+	if len(places) == 0 {
 		return nil
 	}
-	reader := conn.ExecParams(ctx, cfg.in("SELECT seq FROM @schema@.deferred WHERE feed = $1 AND seq = ANY ($2::bigint[])"),
+	reader := conn.ExecParams(ctx, cfg.in("SELECT seq FROM @schema@.deferred WHERE feed = $1 AND seq = ANY ($2::bigint[]) ORDER BY seq"),
 		[][]byte{[]byte(r.feed), []byte(seqs.String())}, nil, nil, []int16{1})
 	var dec decoder
-	deferred := make(map[int64]bool)
 	for reader.NextRow() {
-		deferred[dec.int64(reader.Values()[0])] = true
+		if at := places[dec.int64(reader.Values()[0])]; at.rows != nil {
+			at.rows.deferred = append(at.rows.deferred, at.index)
+		}
 	}
 	if _, err := reader.Close(); err != nil {
 		return err
 	}
-	each(func(rows *shardRows) {
-		for k, seq := range rows.seqs {
-			if deferred[seq] {
-				rows.deferred = append(rows.deferred, k)
-			}
-		}
-	})
 	return dec.err
 }
 

@@ -58,7 +58,8 @@ func (s *scene) produce(length time.Duration) float64 {
 type sight struct {
 	length     time.Duration
 	ledgerRows int64
-	longest    time.Duration // that a transaction of the relay or a producer stood idle
+	open       time.Duration // the longest transaction of the relay or a producer
+	longest    time.Duration // that one of them stood idle
 }
 
 // expect limits the relay to its heartbeat: with the default lease of 10 s each of the 8 shards is
@@ -68,6 +69,9 @@ func (v sight) expect(t *testing.T) {
 	t.Helper()
 	if most := 8 * (int64(v.length/(3*time.Second)) + 3); v.ledgerRows > most {
 		t.Errorf("%d rows were written to the ledger in %v, a heartbeat is at most %d", v.ledgerRows, v.length, most)
+	}
+	if v.open > 3*time.Second { // a slow disk holds one up for a while
+		t.Errorf("a transaction was open for %v", v.open)
 	}
 	if v.longest > 800*time.Millisecond { // a call to the destination takes a second or more
 		t.Errorf("a transaction stood idle for %v", v.longest)
@@ -91,10 +95,14 @@ func (s *scene) watch() *watcher {
 	w.rows = s.ledgerRows()
 	w.run.Go(func() {
 		for wait(ctx, 50*time.Millisecond) {
-			var longest *float64
-			err := s.pool.QueryRow(ctx, `SELECT extract(epoch FROM max(clock_timestamp() - state_change))::float8
-				FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'
-				AND query LIKE '%' || $1 || '%'`, s.cfg.Schema).Scan(&longest)
+			var open, longest *float64
+			err := s.pool.QueryRow(ctx, `SELECT extract(epoch FROM max(clock_timestamp() - xact_start))::float8,
+				extract(epoch FROM max(clock_timestamp() - state_change) FILTER (WHERE state LIKE 'idle in transaction%'))::float8
+				FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'
+				AND query LIKE '%' || $1 || '%'`, s.cfg.Schema).Scan(&open, &longest)
+			if err == nil && open != nil {
+				w.seen.open = max(w.seen.open, time.Duration(*open*float64(time.Second)))
+			}
 			if err == nil && longest != nil {
 				w.seen.longest = max(w.seen.longest, time.Duration(*longest*float64(time.Second)))
 			}

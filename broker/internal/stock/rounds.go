@@ -31,7 +31,7 @@ type recall struct {
 	err   error
 
 	mu    sync.Mutex
-	found func(id string) // nil when nobody waits any more
+	found func(id string) // nil once the caller has given up
 }
 
 // Reader reports what a name has stored since a time. Calls of found do not overlap.

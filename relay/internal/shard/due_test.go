@@ -24,14 +24,20 @@ func TestReplayIsARepetition(t *testing.T) {
 	}
 }
 
-// TestSentDeferred: an attempt at a deferred message counts as sent until the store knows its outcome,
-// and no longer.
-func TestSentDeferred(t *testing.T) {
-	now := time.Now()
+// ready returns a machine that may send for a minute, and waits a millisecond after a failure.
+func ready(now time.Time) *Machine {
 	policy := Retry{Outage: retry.Policy{First: time.Millisecond, Most: time.Millisecond}, Random: func() float64 { return 0 }}
 	m := New(Config{BatchSize: 10, CallBytes: 1 << 20, Lease: time.Minute, Timeout: time.Second, Retry: policy}, Start{})
 	m.Blocked(nil)
 	m.lease.renewed = now
+	return m
+}
+
+// TestSentDeferred: an attempt at a deferred message counts as sent until the store knows its outcome,
+// and no longer.
+func TestSentDeferred(t *testing.T) {
+	now := time.Now()
+	m := ready(now)
 	m.failing = true // so that an outage is not recorded
 	at := now
 	expect := func(what string, want time.Time) {
@@ -102,10 +108,7 @@ func TestUnsureIsKept(t *testing.T) {
 // been sent, it is not deferred again.
 func TestSentIsNotDeferred(t *testing.T) {
 	now := time.Now()
-	policy := Retry{Outage: retry.Policy{First: time.Millisecond, Most: time.Millisecond}, Random: func() float64 { return 0 }}
-	m := New(Config{BatchSize: 10, CallBytes: 1 << 20, Lease: time.Hour, Timeout: time.Second, Retry: policy}, Start{})
-	m.Blocked(nil)
-	m.lease.renewed = now
+	m := ready(now)
 	msgs := []postrider.Message{{ID: postrider.NewID()}, {ID: postrider.NewID()}}
 	b := &feeds.Batch{Messages: msgs}
 	m.window.add(b, Size(b))

@@ -316,14 +316,14 @@ var recallMutants = []Bug{
 	},
 	{
 		ID:    "M104",
-		Name:  "postgres: nobody says which messages are deferred already",
+		Name:  "postgres: messages that are deferred already are not marked",
 		Does:  "A message without a key that a dead relay had deferred is sent from the log, and again when it is due.",
 		Tests: []Test{suiteTest("DeferredAreMarked")},
 		Plant: []Change{
 			{
 				"store/postgres/read.go",
-				"if deferred[seq] {",
-				"if deferred[-seq] {",
+				"at.rows.deferred = append(at.rows.deferred, at.index)",
+				"at.rows.deferred = at.rows.deferred[:0]",
 			},
 		},
 	},
