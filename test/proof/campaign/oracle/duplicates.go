@@ -17,7 +17,7 @@ func (v *Verdict) judgeDuplicates(all []*arrivals) Finding {
 	for _, a := range all {
 		unexplained.merge(a.unexplained)
 		latest = max(latest, a.latest)
-		if a.duplicates > 0 {
+		if a.duplicates > 0 || a.once {
 			places = append(places, fmt.Sprintf("%s %d", a.destination, a.duplicates))
 		}
 		for s, n := range a.byFault {
@@ -48,7 +48,7 @@ func (v *Verdict) judgeDuplicates(all []*arrivals) Finding {
 		note = join(note, fmt.Sprintf("the last %.1f s after its fault was healed", latest.Seconds()))
 	}
 	if v.Counts.TooManyDuplicates() {
-		unexplained.add("%.4f %% of all events, after %d faults, are too many", 100*share, v.Counts.Faults)
+		unexplained.add("%.4f %% of the events that may come twice, after %d faults, are too many", 100*share, v.Counts.Faults)
 	}
 	f := unexplained.judge("I6", "duplicates at brokers (share of events, %)", "< 0.05 %, each explained", note)
 	f.Figure = 100 * share

@@ -14,10 +14,17 @@ func (v *Verdict) judgeMessages(r *record.Reader, l *ledger, reason string, all 
 	found := sweep(l, d)
 	v.Counts.Events, v.Counts.Poison, v.Counts.Keys = l.events, l.poison, l.keys
 	v.Counts.Effects, v.Counts.Operations = d.effects, o.count
+	v.Destinations = make(map[string]Destination, len(all))
 	for _, a := range all {
 		v.Counts.Receipts += a.receipts
 		v.Counts.Rereads += a.rereads
 		v.Counts.Duplicates += a.duplicates
+		d := Destination{Once: a.once, Events: l.size(a.destination), Duplicates: a.duplicates, Restored: a.restored}
+		if a.once {
+			v.Counts.OnceEvents += d.Events
+			v.Counts.OnceDuplicates += d.Duplicates
+		}
+		v.Destinations[a.destination] = d
 		if a.reused > 0 {
 			v.Warnings = append(v.Warnings, fmt.Sprintf("%s: %d messages under positions that were read before", a.destination, a.reused))
 		}

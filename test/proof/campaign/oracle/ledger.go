@@ -113,6 +113,14 @@ func (l *ledger) add(i record.Intent) error {
 	}
 }
 
+// size returns the number of messages of a destination.
+func (l *ledger) size(destination string) (n int64) {
+	for _, k := range l.destinations[destination] {
+		n += int64(len(k.ids))
+	}
+	return n
+}
+
 func (k *key) append(i intent) {
 	place := len(k.ids)
 	k.ids, k.sums = append(k.ids, i.id), append(k.sums, i.sum)

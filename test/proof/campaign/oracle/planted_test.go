@@ -242,3 +242,32 @@ func TestTooManyDuplicates(t *testing.T) {
 		}
 	}
 }
+
+// Duplicates are counted by destination, and those of a destination that promises once are not in
+// the share of the others.
+func TestDuplicatesByDestination(t *testing.T) {
+	h := newHistory(3, 1500)
+	before := h.check(t)
+	h.run.Once = []string{"kafka"}
+	h.receipts["kafka"] = slices.DeleteFunc(h.receipts["kafka"], func() func(record.Receipt) bool {
+		seen := map[string]bool{}
+		return func(r record.Receipt) bool { defer func() { seen[r.ID] = true }(); return seen[r.ID] }
+	}())
+	h.timeline[0].Kind = restoreFault
+	h.again("kafka", faultBegin(0).Add(time.Second))
+	v := h.check(t)
+	if broken := v.Broken(); len(broken) > 0 {
+		t.Errorf("broken: %v", broken)
+	}
+	kafka, nats := v.Destinations["kafka"], v.Destinations["nats"]
+	if !kafka.Once || kafka.Duplicates != 1 || kafka.Restored != 1 || kafka.Events != before.Destinations["kafka"].Events {
+		t.Errorf("kafka: %+v", kafka)
+	}
+	if nats.Once || nats.Duplicates != before.Destinations["nats"].Duplicates {
+		t.Errorf("nats: %+v", nats)
+	}
+	want := float64(v.Counts.Duplicates-1) / float64(v.Counts.Events-kafka.Events)
+	if share := v.Counts.DuplicateShare(); share != want {
+		t.Errorf("share %v, want %v", share, want)
+	}
+}

@@ -25,6 +25,7 @@ type arrivals struct {
 	changed     evidence // I7
 
 	duplicates int64
+	restored   int64 // of these, after a restore
 	byFault    map[*span]int64
 	latest     time.Duration // between a heal and the last duplicate that it explains
 }
@@ -101,7 +102,9 @@ func (a *arrivals) duplicate(x record.Receipt, seq int64, f *faults) {
 		a.unexplained.add("%s %s %d came again at %s%s", a.destination, x.Key, seq, clock(x.At), f.stopped(x.At))
 		return
 	}
-	if a.once && s.Kind != restoreFault {
+	if s.Kind == restoreFault {
+		a.restored++
+	} else if a.once {
 		a.unexplained.add("%s %s %d came again at %s, where nothing may", a.destination, x.Key, seq, clock(x.At))
 	}
 	if !s.heal.IsZero() {

@@ -43,6 +43,18 @@ type Counts struct {
 	Operations int64   `json:"operations,omitempty"`
 	Duplicates int64   `json:"duplicates"` // repeated receipts
 	Rereads    int64   `json:"rereads,omitempty"`
+
+	// Of Events and Duplicates, those of destinations that promise that nothing comes twice.
+	OnceEvents     int64 `json:"once_events,omitempty"`
+	OnceDuplicates int64 `json:"once_duplicates,omitempty"`
+}
+
+// Destination is what one destination has received.
+type Destination struct {
+	Once       bool  `json:"once,omitempty"` // it promises that nothing comes twice
+	Events     int64 `json:"events"`
+	Duplicates int64 `json:"duplicates"`
+	Restored   int64 `json:"restored,omitempty"` // of Duplicates: the database was restored, and had forgotten that they were sent
 }
 
 // Recovery is the time from a heal until nothing was pending or the oldest message was younger than
@@ -56,14 +68,16 @@ type Recovery struct {
 
 // Verdict is the result of checking the files of a run.
 type Verdict struct {
-	Run         string           `json:"run"`
-	Interrupted bool             `json:"interrupted,omitempty"` // the run did not complete
-	Findings    []Finding        `json:"findings"`              // I1 … I12
-	Counts      Counts           `json:"counts"`
-	Faults      map[string]int   `json:"faults,omitempty"`     // by kind
-	Duplicates  map[string]int64 `json:"duplicates,omitempty"` // by the kind of fault that explains them; "" counts unexplained ones
-	Recoveries  []Recovery       `json:"recoveries,omitempty"`
-	Warnings    []string         `json:"warnings,omitempty"` // doubts about the files themselves
+	Run         string         `json:"run"`
+	Interrupted bool           `json:"interrupted,omitempty"` // the run did not complete
+	Findings    []Finding      `json:"findings"`              // I1 … I12
+	Counts      Counts         `json:"counts"`
+	Faults      map[string]int `json:"faults,omitempty"` // by kind
+
+	Destinations map[string]Destination `json:"destinations,omitempty"`
+	Duplicates   map[string]int64       `json:"duplicates,omitempty"` // by the kind of fault that explains them; "" counts unexplained ones
+	Recoveries   []Recovery             `json:"recoveries,omitempty"`
+	Warnings     []string               `json:"warnings,omitempty"` // doubts about the files themselves
 }
 
 // Broken returns the broken findings.
@@ -91,13 +105,17 @@ func (v Verdict) Finding(id string) Finding {
 	return Finding{ID: id, State: NotChecked}
 }
 
-// DuplicateShare returns the ratio of duplicates to committed messages.
+// DuplicateShare returns the ratio of duplicates to committed messages, without the destinations
+// that promise that nothing comes twice.
 func (c Counts) DuplicateShare() float64 {
-	if c.Events == 0 {
+	if c.repeatable() == 0 {
 		return 0
 	}
-	return float64(c.Duplicates) / float64(c.Events)
+	return float64(c.Duplicates-c.OnceDuplicates) / float64(c.repeatable())
 }
+
+// repeatable returns the number of messages that may come twice.
+func (c Counts) repeatable() int64 { return c.Events - c.OnceEvents }
 
 // The budget of I6. With few events a single kill dominates the share, so only the number per fault
 // is checked.
@@ -110,13 +128,14 @@ const (
 // TooManyDuplicates reports whether there are more duplicates than the budget allows, in one run or
 // in the sum of several.
 func (c Counts) TooManyDuplicates() bool {
-	return c.Events >= enoughEvents && c.DuplicateShare() >= duplicateBudget || c.Duplicates > mostByAFault*int64(c.Faults)
+	return c.repeatable() >= enoughEvents && c.DuplicateShare() >= duplicateBudget ||
+		c.Duplicates-c.OnceDuplicates > mostByAFault*int64(c.Faults)
 }
 
 // TooFewEvents reports whether the share of duplicates exceeds its budget, but there are too few
 // events for it to be meaningful.
 func (c Counts) TooFewEvents() bool {
-	return c.Events < enoughEvents && c.DuplicateShare() >= duplicateBudget
+	return c.repeatable() < enoughEvents && c.DuplicateShare() >= duplicateBudget
 }
 
 // String formats the verdict for a terminal: one line per invariant, and examples of violations.

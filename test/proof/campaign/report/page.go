@@ -31,9 +31,7 @@ func (p *page) text() []byte {
 	p.invariants()
 	p.kinds()
 	p.recoveries()
-	p.linef("## Duplicates at destinations\n")
-	p.linef("%s of %s committed messages came again, that is %.4f %%. Each is counted for the fault that was the last to begin among those\n"+
-		"that can have caused it.\n", number(t.Duplicates), number(t.Events), 100*t.DuplicateShare())
+	p.duplicates()
 	p.linef("![Duplicates by the kind of fault that caused them](%s-duplicates.svg)\n", p.name)
 	p.runTable()
 	p.linef("In the pictures below a fault stands in the row of everything that it touched. A gap in a curve is a time in which the database could not be asked.\n")
@@ -114,6 +112,25 @@ func (p *page) recoveries() {
 			seconds(quantile(all, 0.5)), seconds(quantile(all, 0.9)), seconds(quantile(all, 0.99)), seconds(quantile(all, 1)))
 	}
 	p.linef("")
+}
+
+func (p *page) duplicates() {
+	t := p.total
+	p.linef("## Duplicates at destinations\n")
+	if len(t.promises) > 0 {
+		p.linef("| destination | promise | messages | came again | of these after a restore | share |\n|---|---|---|---|---|---|")
+		for _, of := range slices.SortedFunc(maps.Keys(t.promises), promise.compare) {
+			d, word := t.promises[of], "at least once"
+			if of.once {
+				word = "once"
+			}
+			p.linef("| %s | %s | %s | %s | %s | %.4f %% |", of.destination, word, number(d.Events), number(d.Duplicates), number(d.Restored),
+				100*float64(d.Duplicates)/float64(max(d.Events, 1)))
+		}
+		p.linef("")
+	}
+	p.linef("%s of %s committed messages came again; of those to destinations that promise at least once, %.4f %%. Each is counted for the fault\n"+
+		"that was the last to begin among those that can have caused it.\n", number(t.Duplicates), number(t.Events), 100*t.DuplicateShare())
 }
 
 func (p *page) runTable() {

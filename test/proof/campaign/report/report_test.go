@@ -79,6 +79,9 @@ func broken() Run {
 	run.Verdict.Findings[0] = oracle.Finding{ID: "I1", Name: "name 1", State: oracle.Broken, Figure: 1, Budget: "0", Note: "of 1", Examples: []string{"kafka k1 7 was not received"}}
 	run.Verdict.Findings[7] = oracle.Finding{ID: "I8", Name: "name 8", State: oracle.NotChecked, Budget: "0", Note: "leases.gz was not written"}
 	run.Verdict.Duplicates[""] = 3
+	run.Verdict.Destinations = map[string]oracle.Destination{
+		"nats": {Once: true, Events: 120_000, Duplicates: 2, Restored: 2}, "http": {Events: 60_000, Duplicates: 30},
+	}
 	run.Verdict.Warnings = []string{"changed since the run: dead.gz"}
 	return run
 }

@@ -13,8 +13,25 @@ import (
 type total struct {
 	oracle.Counts
 	kinds      []kind
+	promises   map[promise]oracle.Destination
 	recoveries []oracle.Recovery
 	invariants []invariant
+}
+
+// promise is a destination, and whether nothing may come twice there.
+type promise struct {
+	destination string
+	once        bool
+}
+
+func (p promise) compare(other promise) int {
+	if c := cmp.Compare(p.destination, other.destination); c != 0 || p.once == other.once {
+		return c
+	}
+	if p.once {
+		return -1
+	}
+	return 1
 }
 
 // kind combines all faults of one kind.
@@ -36,6 +53,7 @@ type invariant struct {
 const unexplained = "(no fault)"
 
 func sum(runs []Run) (t total) {
+	t.promises = map[promise]oracle.Destination{}
 	kinds := map[string]*kind{}
 	of := func(name string) *kind {
 		name = cmp.Or(name, unexplained)
@@ -54,6 +72,15 @@ func sum(runs []Run) (t total) {
 		t.Effects += v.Counts.Effects
 		t.Operations += v.Counts.Operations
 		t.Duplicates += v.Counts.Duplicates
+		t.OnceEvents += v.Counts.OnceEvents
+		t.OnceDuplicates += v.Counts.OnceDuplicates
+		for name, d := range v.Destinations {
+			all := t.promises[promise{name, d.Once}]
+			all.Events += d.Events
+			all.Duplicates += d.Duplicates
+			all.Restored += d.Restored
+			t.promises[promise{name, d.Once}] = all
+		}
 		t.recoveries = append(t.recoveries, v.Recoveries...)
 		for name, n := range v.Faults {
 			of(name).faults += n
