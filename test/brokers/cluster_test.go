@@ -36,25 +36,25 @@ func clusters() []cluster {
 	return []cluster{{
 		name: "nats", nodes: nodes("nats-cluster", 1, 3), leader: natsLeader, short: true,
 		server: server{
-			driver: "nats", variable: "POSTRIDER_TEST_NATS_CLUSTER", service: "nats-cluster", values: map[string]string{"replicas": "3"},
+			driver: "nats", variable: "POSTRIDER_TEST_NATS_CLUSTER", service: "nats-cluster", values: map[string]string{"replicas": "3"}, once: true,
 		},
 	}, {
 		name: "nats@secure", nodes: nodes("nats-cluster", 1, 3, "@secure"), leader: natsLeader,
 		server: server{
 			driver: "nats", variable: "POSTRIDER_TEST_NATS_CLUSTER_SECURE", service: "nats-cluster@secure", login: "postrider:secret",
-			values: map[string]string{"replicas": "3"},
+			values: map[string]string{"replicas": "3"}, once: true,
 		},
 	}, {
 		name: "redis-cluster", nodes: nodes("redis-cluster", 1, 6), leader: redisPrimary, short: true,
 		server: server{
 			driver: "redis", variable: "POSTRIDER_TEST_REDIS_CLUSTER", service: "redis-cluster", login: "postrider:secret",
-			values: map[string]string{"cluster": "true", "wait_replicas": "1"},
+			values: map[string]string{"cluster": "true", "wait_replicas": "1"}, once: true,
 		},
 	}, {
 		name: "redis-sentinel", nodes: nodes("redis-sentinel", 1, 3), leader: watchedPrimary,
 		server: server{
 			driver: "redis", variable: "POSTRIDER_TEST_REDIS_SENTINEL", service: "redis-sentinel",
-			values: map[string]string{"sentinel": "shop", "wait_replicas": "1"}, // the password is the sentinels'
+			values: map[string]string{"sentinel": "shop", "wait_replicas": "1"}, once: true, // the password is the sentinels'
 		},
 	}, {
 		name: "rabbitmq", nodes: nodes("rabbitmq-cluster", 1, 3), leader: rabbitmqLeader,
@@ -67,6 +67,12 @@ func clusters() []cluster {
 		server: server{
 			driver: "kafka", variable: "POSTRIDER_TEST_KAFKA_CLUSTER", service: "kafka-cluster", login: "postrider:secret",
 			values: map[string]string{"partitions": "4", "sasl": "scram-sha-512"},
+		},
+	}, {
+		name: "kafka-once", nodes: nodes("kafka-cluster", 1, 3), leader: func(*testing.T, string) string { return "kafka-cluster2" }, // and of some transactional IDs
+		server: server{
+			driver: "kafka", variable: "POSTRIDER_TEST_KAFKA_CLUSTER", service: "kafka-cluster", login: "postrider:secret", once: true,
+			values: map[string]string{"partitions": "4", "sasl": "scram-sha-512", "once": "true"},
 		},
 	}}
 }
@@ -125,7 +131,8 @@ var failures = []failure{
 
 // TestClusterFailures injects each failure while a relay sends to the cluster and a consumer
 // receives. No message is lost, first receipts are in order, and delivery continues by itself
-// within 15 s after the cluster has recovered.
+// within 15 s after the cluster has recovered. Where nothing may come twice, the cluster then has
+// each message once.
 func TestClusterFailures(t *testing.T) {
 	for _, c := range clusters() {
 		for _, f := range failures {
@@ -168,6 +175,7 @@ func (c cluster) suffer(t *testing.T, f failure) {
 	recovery := time.Since(whole)
 	time.Sleep(max(0, length-time.Since(begun)))
 	load()
+	s.enqueue(s.keys) // behind every repetition
 	s.delivered(r, s.committed.Load(), time.Minute)
 	stop()
 	for deadline := time.Now().Add(time.Minute); j.count() < int(s.committed.Load()) && time.Now().Before(deadline); {
@@ -184,6 +192,9 @@ func (c cluster) suffer(t *testing.T, f failure) {
 		t.Errorf("%d messages were blamed for what the cluster did", stats.Refused)
 	}
 	s.expect(j.outcome(), true)
+	if c.once {
+		s.expectOnce(s.hear(c.member(t, s.name, "later"), time.Minute))
+	}
 }
 
 // steady enqueues the given number of messages a second until the returned function is called.

@@ -192,7 +192,13 @@ func (s server) flaky(t *testing.T, name string) (postrider.Publisher, *flaky.Pr
 
 func (s server) consumer(t *testing.T, name string) postrider.Consumer {
 	t.Helper()
-	settings := s.settings(t, map[string]string{"name": name, "group": "e2e", "in_flight": "256"})
+	return s.member(t, name, "e2e")
+}
+
+// member opens a consumer of a group: a new one receives everything that the name stores.
+func (s server) member(t *testing.T, name, group string) postrider.Consumer {
+	t.Helper()
+	settings := s.settings(t, map[string]string{"name": name, "group": group, "in_flight": "256"})
 	c, err := s.find(t).Subscribe(settings)
 	if err != nil {
 		t.Fatal(err)
