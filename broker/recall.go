@@ -40,6 +40,10 @@ var ErrFenced = errors.New("another process has taken over this shard")
 // remove.
 var ErrCannotRecall = errors.New("the destination cannot report which messages it stores")
 
+// ErrNameMissing means that a name does not exist at the moment, so that nothing can be stored under
+// it. When it exists again, it may still have what it stored before.
+var ErrNameMissing = errors.New("the name does not exist")
+
 // CannotRecall returns an error that matches [ErrCannotRecall] and states why.
 func CannotRecall(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrCannotRecall, fmt.Errorf(format, args...))
@@ -58,12 +62,14 @@ type Recaller interface {
 	//     repetition of one that has been published since.
 	//   - found was called at least once with the ID, as in [postrider.Message.BrokerID], of each
 	//     message that this sender has stored under the name since the given time. It may also be
-	//     called for earlier messages and for those of other senders. The clocks of the caller and
-	//     the destination may differ by a minute. Calls of found do not overlap.
+	//     called for earlier messages and for those of other senders. What counts is how long ago
+	//     the time was: the clocks of the caller and the destination may differ. Calls of found do
+	//     not overlap.
 	//
 	// An error that matches [ErrFenced] means that a higher term has recalled, and
 	// [ErrCannotRecall] that the destination cannot answer, for example because it has deleted
-	// messages since the given time. After any other error the caller asks again.
+	// messages since the given time. After any other error the caller asks again; after
+	// [ErrNameMissing] it asks until the name exists.
 	Recall(ctx context.Context, names []string, since time.Time, found func(id string)) []error
 }
 

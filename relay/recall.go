@@ -203,7 +203,7 @@ func (r *recaller) prepare(ctx context.Context, m *postrider.Message) error {
 	}
 	waits, err := r.ask(ctx, []postrider.Message{*m})
 	if err != nil {
-		return postrider.Unavailable(err)
+		return errAsking(err)
 	}
 	return waits[r.nameOf(m)]
 }
@@ -219,7 +219,7 @@ func (r *recaller) publish(ctx context.Context, msgs []postrider.Message) []erro
 	}
 	waits, err := r.ask(ctx, msgs)
 	if err != nil {
-		return slices.Repeat([]error{postrider.Unavailable(err)}, len(msgs))
+		return slices.Repeat([]error{errAsking(err)}, len(msgs))
 	}
 	errs := make([]error, len(msgs))
 	part, places := r.choose(msgs, waits, errs)
@@ -305,7 +305,7 @@ func (r *recaller) ask(ctx context.Context, msgs []postrider.Message) (waits map
 		}
 		wait, note := r.book.Answer(name, err, time.Now())
 		if wait != nil && postrider.ScopeOf(wait) == postrider.ScopeUnknown {
-			wait = postrider.NameUnavailable(fmt.Errorf("asking what has arrived: %w", wait))
+			wait = postrider.NameUnavailable(fmt.Errorf("%s: %w", asking, wait))
 		}
 		if waits[name] = wait; note != nil {
 			r.log.Warn("relay: cannot find out which messages have arrived, some may come twice", "name", name, "err", note)
@@ -318,6 +318,13 @@ func (r *recaller) ask(ctx context.Context, msgs []postrider.Message) (waits map
 	r.log.Log(ctx, level, "relay: asked the destination what has arrived", "names", len(names), "answered", answered, "since", since,
 		"stored", stored, "took", time.Since(began).Round(time.Millisecond))
 	return waits, nil
+}
+
+const asking = "asking the destination what has arrived"
+
+// errAsking is the error of messages that have to wait for an answer.
+func errAsking(err error) error {
+	return postrider.Unavailable(fmt.Errorf("%s: %w", asking, err))
 }
 
 // send publishes messages and records those whose outcome is unknown.

@@ -63,7 +63,8 @@ func (p *Publisher) stored(ctx context.Context, topic string, since time.Time, f
 	for len(offsets) > 0 {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err0(); err != nil {
-			return err
+			return fmt.Errorf("%d partitions were not readable to their end in time; if that does not pass, a transaction is open there: "+
+				"see kafka-transactions.sh find-hanging: %w", len(offsets), err)
 		}
 		for _, e := range fetches.Errors() {
 			return e.Err

@@ -30,7 +30,6 @@ func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time,
 	if err := p.raise(ctx, from, names); err != nil {
 		return slices.Repeat([]error{explainOnce(err)}, len(names))
 	}
-	since = since.Add(-stock.Skew)
 	return broker.EachName(names, recallsAtOnce, found, func(topic string, found func(id string)) error {
 		err := p.recalls.Recall(ctx, topic, since, found, func(ctx context.Context, since time.Time, found func(id string)) error {
 			return p.recallStored(ctx, topic, since, found)
@@ -51,12 +50,43 @@ func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time,
 
 // recallStored reports the committed messages that a topic has stored since a time.
 func (p *Publisher) recallStored(ctx context.Context, topic string, since time.Time, found func(id string)) error {
+	since, err := p.recallSince(ctx, topic, since)
+	if err != nil {
+		return err
+	}
 	var dropped time.Time
-	err := p.stored(ctx, topic, since, found, func(before time.Time) { dropped = before })
+	err = p.stored(ctx, topic, since, found, func(before time.Time) { dropped = before })
 	if err == nil && dropped.After(since) {
 		return broker.CannotRecall("kafka: topic %s may have dropped messages that are younger than %v", topic, time.Since(since).Round(time.Second))
 	}
 	return err
+}
+
+// recallSince returns the time from which to read a topic, by its clock, to find what it has stored
+// since a time of ours. The broker does not tell the time, but its newest record is not younger: so a
+// clock of ours that is ahead makes us read more than necessary, but never too little.
+func (p *Publisher) recallSince(ctx context.Context, topic string, since time.Time) (time.Time, error) {
+	admin, err := newAdmin(p.cfg)
+	if err != nil {
+		return since, err
+	}
+	defer admin.Close()
+	newest, err := listed(admin.ListMaxTimestampOffsets(ctx, topic))
+	if err != nil {
+		return since, err
+	}
+	last := int64(-1)
+	for _, o := range newest[topic] {
+		last = max(last, o.Timestamp)
+	}
+	from := since.Add(-stock.Skew)
+	if last < 0 {
+		return from, nil
+	}
+	if other := stock.Since(since, time.UnixMilli(last)); other.Before(from) {
+		return other, nil
+	}
+	return from, nil
 }
 
 // A fence is the highest term under which a sender's messages were recalled. The sender's group

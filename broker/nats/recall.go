@@ -32,7 +32,7 @@ func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time,
 		if err != nil {
 			return postrider.Unavailable(err)
 		}
-		err = p.recalls.Recall(ctx, subject, since.Add(-stock.Skew), found, func(ctx context.Context, since time.Time, found func(id string)) error {
+		err = p.recalls.Recall(ctx, subject, since, found, func(ctx context.Context, since time.Time, found func(id string)) error {
 			return s.recall(ctx, subject, since, found)
 		})
 		if err != nil {
@@ -47,7 +47,8 @@ func (l *link) recall(ctx context.Context, subject string, since time.Time, foun
 	defer cancel()
 	name, err := l.js.StreamNameBySubject(soon, subject)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil // a stream that is created later has no messages yet
+		// The subject may come back to the stream that stored the messages.
+		return postrider.NameUnavailable(fmt.Errorf("%w: no stream has the subject", broker.ErrNameMissing))
 	}
 	if err != nil {
 		return err
@@ -59,6 +60,7 @@ func (l *link) recall(ctx context.Context, subject string, since time.Time, foun
 	if err := canRecall(&stream.CachedInfo().Config); err != nil {
 		return err
 	}
+	since = stock.Since(since, stream.CachedInfo().TimeStamp)
 	if err := readIDs(ctx, stream, subject, since, found); err != nil {
 		return err
 	}

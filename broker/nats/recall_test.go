@@ -46,7 +46,39 @@ func TestCannotRecall(t *testing.T) {
 			t.Errorf("messages were dropped an hour before: %v", err)
 		}
 	}
-	if err := recall("no.stream.has.it", time.Now()); err != nil {
+}
+
+// TestRecallWithoutStream: a subject that no stream has at the moment may come back to the one that
+// has stored its messages.
+func TestRecallWithoutStream(t *testing.T) {
+	t.Parallel()
+	server := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	var config jetstream.StreamConfig
+	subject := addStream(t, server, func(c *jetstream.StreamConfig) { config = *c })
+	p := publisher(t, nats.Config{URL: server})
+	t.Cleanup(func() { _ = p.Close() })
+	began := time.Now()
+	if errs := p.Publish(t.Context(), []postrider.Message{event(subject, "k", 1)}); errs != nil {
+		t.Fatal(errors.Join(errs...))
+	}
+	recall := func() (stored int, err error) {
+		ctx := broker.WithSender(t.Context(), broker.Sender{Name: "shop", Term: 1})
+		errs := p.Recall(ctx, []string{subject}, began, func(string) { stored++ })
+		return stored, errors.Join(errs...)
+	}
+	move := func(to string) {
+		js := admin(t, server)
+		config.Subjects = []string{to}
+		if _, err := js.UpdateStream(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move(subject + ".elsewhere")
+	if _, err := recall(); !errors.Is(err, broker.ErrNameMissing) || postrider.ScopeOf(err) != postrider.ScopeName {
 		t.Errorf("without a stream: %v", err)
+	}
+	move(subject)
+	if stored, err := recall(); err != nil || stored != 1 {
+		t.Errorf("with the stream again: %d messages, %v", stored, err)
 	}
 }

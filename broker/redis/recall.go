@@ -27,7 +27,7 @@ func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time,
 		if err := p.raise(ctx, from, stream); err != nil {
 			return err
 		}
-		err := p.recalls.Recall(ctx, stream, since.Add(-stock.Skew), found, func(ctx context.Context, since time.Time, found func(id string)) error {
+		err := p.recalls.Recall(ctx, stream, since, found, func(ctx context.Context, since time.Time, found func(id string)) error {
 			return p.stored(ctx, stream, since, found)
 		})
 		if server.IsReply(err) {
@@ -40,6 +40,11 @@ func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time,
 // stored reports the entries that a stream has stored since a time.
 func (p *Publisher) stored(ctx context.Context, stream string, since time.Time, found func(id string)) error {
 	client := p.routes.client
+	now, err := client.Time(ctx).Result()
+	if err != nil {
+		return err
+	}
+	since = stock.Since(since, now)
 	// Ask after the entries what was deleted: what is deleted while they are read counts.
 	next := strconv.FormatInt(since.UnixMilli(), 10)
 	for {

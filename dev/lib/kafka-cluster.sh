@@ -53,7 +53,7 @@ kafka_cluster_stop() { daemon_stop 60; }
 kafka_cluster_env() {
   local name hosts='' running
   mapfile -t running < <(kafka_cluster_running)
-  if [[ ${running[0]} != "$NAME" ]]; then return; fi # one of them prints it
+  if [[ ${running[0]:-} != "$NAME" ]]; then return; fi # one of them prints it
   for name in $(kafka_cluster_members); do
     if [[ -s $BASE/$name/port ]]; then hosts+=,127.0.0.1:$(<"$BASE/$name/port"); fi
   done

@@ -81,7 +81,7 @@ nats_cluster_stop() { daemon_stop 30; }
 nats_cluster_env() {
   local name urls='' running
   mapfile -t running < <(nats_cluster_running)
-  if [[ ${running[0]} != "$NAME" ]]; then return; fi # one of them prints it
+  if [[ ${running[0]:-} != "$NAME" ]]; then return; fi # one of them prints it
   for name in $(nats_cluster_nodes); do
     if [[ -s $BASE/$name/port ]]; then urls+=,nats://127.0.0.1:$(<"$BASE/$name/port"); fi
   done

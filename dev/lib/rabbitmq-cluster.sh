@@ -64,7 +64,7 @@ rabbitmq_cluster_running() {
 rabbitmq_cluster_env() {
   local name hosts='' running
   mapfile -t running < <(rabbitmq_cluster_running)
-  if [[ ${running[0]} != "$NAME" ]]; then return; fi # one of them prints it
+  if [[ ${running[0]:-} != "$NAME" ]]; then return; fi # one of them prints it
   for name in $(rabbitmq_cluster_members); do
     if [[ -s $BASE/$name/port ]]; then hosts+=,127.0.0.1:$(<"$BASE/$name/port"); fi
   done

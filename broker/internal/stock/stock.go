@@ -13,6 +13,10 @@ import (
 // Skew is the assumed maximum difference between the clocks of producers and servers.
 const Skew = time.Minute
 
+// Since returns a time, with a margin of [Skew], by a clock that shows now: the clock of this process
+// may be wrong by hours. The time must have come from this process's clock.
+func Since(since, now time.Time) time.Time { return now.Add(-time.Since(since) - Skew) }
+
 // Stock is what one topic or subject stores.
 type Stock struct {
 	ids  map[string]bool

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/postrider/postrider"
@@ -51,4 +52,18 @@ func TestMissing(t *testing.T) {
 	if missing, err := stock.Missing(c, now, nil, fail); err != nil || missing != nil {
 		t.Errorf("without messages: %v, %v", missing, err)
 	}
+}
+
+// TestSince: how long ago a time was counts, not what our clock shows.
+func TestSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		since := time.Now()
+		time.Sleep(30 * time.Second)
+		for _, off := range []time.Duration{0, 6 * time.Hour, -6 * time.Hour} {
+			now := time.Now().Add(off)
+			if got, want := stock.Since(since, now), now.Add(-30*time.Second-stock.Skew); !got.Equal(want) {
+				t.Errorf("%v off: %v, want %v", off, got, want)
+			}
+		}
+	})
 }

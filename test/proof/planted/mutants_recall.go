@@ -101,8 +101,8 @@ var recallMutants = []Bug{
 		Plant: []Change{
 			{
 				"broker/nats/recall.go",
-				"p.recalls.Recall(ctx, subject, since.Add(-stock.Skew), found,",
-				"p.recalls.Recall(ctx, subject, since.Add(stock.Skew), found,",
+				"since = stock.Since(since, stream.CachedInfo().TimeStamp)",
+				"since = stock.Since(since, stream.CachedInfo().TimeStamp.Add(2*stock.Skew))",
 			},
 		},
 	},
@@ -376,6 +376,58 @@ var recallMutants = []Bug{
 				"relay/recall.go",
 				"	if r.former.IsZero() {\n		return r.book.Since()\n	}\n	return r.former\n",
 				"	return r.book.Since()\n",
+			},
+		},
+	},
+	{
+		ID:    "M109",
+		Name:  "nats: subject without a stream has stored nothing",
+		Does:  "A subject that was taken from its stream for a moment comes back, and its last messages come twice.",
+		Tests: []Test{{"broker/nats", "^TestRecallWithoutStream$"}},
+		Plant: []Change{
+			{
+				"broker/nats/recall.go",
+				"return postrider.NameUnavailable(fmt.Errorf(\"%w: no stream has the subject\", broker.ErrNameMissing))",
+				"return nil",
+			},
+		},
+	},
+	{
+		ID:    "M110",
+		Name:  "relay: gives up asking about a name that is missing",
+		Does:  "A name that is missing for more than a minute gets its last messages twice when it is back.",
+		Tests: []Test{{"relay/internal/doubt", "^TestNameMissing$"}},
+		Plant: []Change{
+			{
+				"relay/internal/doubt/book.go",
+				"case errors.Is(err, broker.ErrNameMissing) && len(b.names) <= mostNames:",
+				"case errors.Is(err, broker.ErrNameMissing) && n.failing.IsZero() && b.term < 0:",
+			},
+		},
+	},
+	{
+		ID:    "M111",
+		Name:  "relay: name that is missing keeps the doubts about others open",
+		Does:  "Each next owner reads more of the log and of the destination, without end.",
+		Tests: []Test{{"relay/internal/doubt", "^TestNameMissing$"}},
+		Plant: []Change{
+			{
+				"relay/internal/doubt/book.go",
+				"if !n.since.IsZero() && !n.missing {",
+				"if !n.since.IsZero() {",
+			},
+		},
+	},
+	{
+		ID:    "M112",
+		Name:  "recall: trusts the clock of the relay",
+		Does:  "A relay whose clock is ahead finds nothing that has arrived: messages come twice.",
+		Tests: []Test{{"broker/internal/stock", "^TestSince$"}},
+		Plant: []Change{
+			{
+				"broker/internal/stock/stock.go",
+				"return now.Add(-time.Since(since) - Skew)",
+				"return since.Add(-Skew)",
 			},
 		},
 	},
