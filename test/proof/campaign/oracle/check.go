@@ -85,6 +85,10 @@ func (v *Verdict) checkMessages(r *record.Reader, f *faults) error {
 	if err != nil {
 		return err
 	}
+	x, err := readForeign(r)
+	if err != nil {
+		return err
+	}
 
 	reason := ""
 	switch {
@@ -93,6 +97,6 @@ func (v *Verdict) checkMessages(r *record.Reader, f *faults) error {
 	case !whole:
 		reason = "intents.gz was cut short"
 	}
-	v.judgeMessages(r, l, reason, all, d, o)
+	v.judgeMessages(r, l, reason, all, d, o, x)
 	return nil
 }

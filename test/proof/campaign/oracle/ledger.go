@@ -24,6 +24,7 @@ type ledger struct {
 // key has all messages of one destination and key. Message n has index n-1.
 type key struct {
 	ids, sums []uint64
+	unordered bool // the messages of no key
 	poison    bits
 	dead      bits             // given up by the product: dead or discarded
 	late      map[int64]intent // read before earlier ones
@@ -86,7 +87,7 @@ func (l *ledger) add(i record.Intent) error {
 	}
 	k := keys[i.Key]
 	if k == nil {
-		k = &key{late: map[int64]intent{}}
+		k = &key{late: map[int64]intent{}, unordered: i.Unordered}
 		keys[i.Key] = k
 		l.keys++
 	}

@@ -74,7 +74,12 @@ func (a *arrivals) take(x record.Receipt, k *key, seq int64, f *faults) {
 	}
 	if k.received.set(int(seq - 1)) {
 		a.duplicate(x, seq, f)
-		a.end(k.replay.again(seq, k.order.max, x.At), x.Key, f)
+		if !k.unordered {
+			a.end(k.replay.again(seq, k.order.max, x.At), x.Key, f)
+		}
+		return
+	}
+	if k.unordered {
 		return
 	}
 	highest := k.order.max
