@@ -81,7 +81,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	equal(t, r.Foreign(), foreign)
 	equal(t, r.Operations(), operation)
 	equal(t, r.Leases(), lease)
-	if r.Run.Seed != 5 || r.Run.End.IsZero() || len(r.Run.Hashes) != 9 {
+	if r.Run.Seed != 5 || r.Run.End.IsZero() || len(r.Run.Hashes) != 10 {
 		t.Errorf("%+v", r.Run)
 	}
 	if !reflect.DeepEqual(r.Destinations(), []string{"kafka", "nats"}) || !r.Has("receipts-nats") || r.Has("receipts-http") || !r.Has("dead") {
