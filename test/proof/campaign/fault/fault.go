@@ -63,6 +63,7 @@ type Running struct {
 	Target  string   // relay2
 	Detail  string   // additional information
 	Touches []string // as in record.Event
+	Tenant  string   // floods the target
 	// Heal ends the fault, and returns when its victim works again. It is called once.
 	Heal func(ctx context.Context) error
 }

@@ -58,6 +58,10 @@ func load(kind string, messages func(*world.World, *rand.Rand) int) func(context
 		if err != nil {
 			return nil, err
 		}
-		return &Running{Target: destination, Detail: detail, Heal: end}, nil
+		tenant := ""
+		if kind == world.TenantFlood {
+			tenant = world.FloodTenant
+		}
+		return &Running{Target: destination, Detail: detail, Tenant: tenant, Heal: end}, nil
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
@@ -24,7 +25,8 @@ type ledger struct {
 // key has all messages of one destination and key. Message n has index n-1.
 type key struct {
 	ids, sums []uint64
-	unordered bool // the messages of no key
+	unordered bool                // the messages of no key
+	beside    map[int64]time.Time // when messages beside a flood of another tenant were written
 	poison    bits
 	dead      bits             // given up by the product: dead or discarded
 	late      map[int64]intent // read before earlier ones
@@ -49,7 +51,7 @@ type undelivered struct {
 
 // readLedger reads the undelivered messages, and then what was committed. Whole is false if the
 // ledger was cut short.
-func readLedger(r *record.Reader) (l *ledger, whole bool, err error) {
+func readLedger(r *record.Reader, f *faults) (l *ledger, whole bool, err error) {
 	l = &ledger{seed: maphash.MakeSeed(), destinations: map[string]map[string]*key{}, dead: map[string]*undelivered{}}
 	for d, err := range r.Dead() {
 		if errors.Is(err, record.ErrTruncated) {
@@ -71,6 +73,9 @@ func readLedger(r *record.Reader) (l *ledger, whole bool, err error) {
 		}
 		if err := l.add(i); err != nil {
 			return nil, false, err
+		}
+		if f.floods(i) {
+			l.destinations[i.Destination][i.Key].written(i)
 		}
 	}
 	if whole {
@@ -112,6 +117,13 @@ func (l *ledger) add(i record.Intent) error {
 		delete(k.late, int64(len(k.ids))+1)
 		k.append(next)
 	}
+}
+
+func (k *key) written(i record.Intent) {
+	if k.beside == nil {
+		k.beside = map[int64]time.Time{}
+	}
+	k.beside[i.Seq] = i.At
 }
 
 func (k *key) append(i intent) {

@@ -231,7 +231,7 @@ func inversions(t *testing.T, dir string) (inverted, zombies int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, _, err := readLedger(r)
+	l, _, err := readLedger(r, f)
 	if err != nil {
 		t.Fatal(err)
 	}

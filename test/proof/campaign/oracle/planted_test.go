@@ -107,6 +107,7 @@ var plants = []planted{
 	}, "I9", -1, "relay-kill of relay1"},
 	{"a recovery that took too long", func(h *history) { h.timeline[2].At = h.timeline[2].At.Add(time.Minute) }, "I9", 63, "waited for 63 s"},
 	{"messages that wait in the end", func(h *history) { h.wait(h.run.Healed, h.run.End) }, "I9", -1, "until the end"},
+	{"a message held up by the flood of another tenant", func(h *history) { h.flood(11 * time.Second) }, "I9", -1, "beside the flood"},
 	{"a deadlock", func(h *history) {
 		for i := range h.samples[50:] {
 			h.samples[50+i].Database.Deadlocks++
@@ -191,6 +192,7 @@ func TestWhatFaultsExplain(t *testing.T) {
 			h.forget(1)
 			h.again("nats", faultBegin(0).Add(39*time.Second))
 		},
+		"a message beside a flood":            func(h *history) { h.flood(9 * time.Second) },
 		"messages without a key in any order": func(h *history) { h.swap("nats", "k4") },
 		"duplicate while a broker was down":   func(h *history) { h.again("kafka", faultBegin(2).Add(5*time.Second)) },
 		"remains of a broken connection":      func(h *history) { h.sendBoth("http", "k0", 10) },

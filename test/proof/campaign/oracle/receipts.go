@@ -24,6 +24,7 @@ type arrivals struct {
 	unexplained evidence // I6
 	changed     evidence // I7
 
+	waits      waits // I9
 	duplicates int64
 	byFault    map[*span]int64
 	latest     time.Duration // between a heal and the last duplicate that it explains
@@ -78,6 +79,9 @@ func (a *arrivals) take(x record.Receipt, k *key, seq int64, f *faults) {
 			a.end(k.replay.again(seq, k.order.max, x.At), x.Key, f)
 		}
 		return
+	}
+	if written, ok := k.beside[seq]; ok {
+		a.waits.add(x, written, f)
 	}
 	if k.unordered {
 		return

@@ -11,12 +11,14 @@ func (i *Intent) put(l *line) {
 	l.flag(i.Poison)
 	l.flag(i.Unnumbered)
 	l.flag(i.Unordered)
+	l.word(i.Tenant)
 	l.time(i.At)
 }
 
 func (i *Intent) take(f *fields) {
 	i.Destination, i.Key, i.Seq, i.ID = f.name(), f.name(), f.number(), f.word()
-	i.Sum, i.Poison, i.Unnumbered, i.Unordered, i.At = f.sum(), f.flag(), f.flag(), f.flag(), f.time()
+	i.Sum, i.Poison, i.Unnumbered, i.Unordered = f.sum(), f.flag(), f.flag(), f.flag()
+	i.Tenant, i.At = f.name(), f.time()
 }
 
 func (r *Receipt) put(l *line) {

@@ -44,7 +44,7 @@ var (
 	now = time.UnixMilli(1_770_000_000_123)
 	hat = Message{Destination: "kafka", Key: "hat", Seq: 3, ID: "0194-ab"}
 
-	intent    = Intent{Message: hat, Sum: 0xabc, Poison: true, Unnumbered: true, Unordered: true, At: now}
+	intent    = Intent{Message: hat, Sum: 0xabc, Poison: true, Unnumbered: true, Unordered: true, Tenant: "acme", At: now}
 	receipt   = Receipt{Message: hat, Partition: 2, Offset: 1 << 61, Sum: 1<<64 - 1, At: now}
 	effect    = Effect{Message: hat, N: 9, Consumer: "billing"}
 	dead      = Dead{ID: "0194-ab", State: StateDead}

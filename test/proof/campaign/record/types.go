@@ -25,6 +25,7 @@ type Intent struct {
 	Unnumbered bool
 	// Unordered messages have no ordering key: they may arrive in any order.
 	Unordered bool
+	Tenant    string
 
 	At time.Time
 }
@@ -125,6 +126,7 @@ type Event struct {
 
 	Touches []string `json:"touches,omitempty"` // Database, Relay, Producer, Consumer, or names of destinations
 	Zombie  bool     `json:"zombie,omitempty"`  // a relay may resume after its lease has expired
+	Tenant  string   `json:"tenant,omitempty"`  // floods the target
 	Clean   bool     `json:"clean,omitempty"`   // relays stop cleanly: they must cause no duplicates
 }
 

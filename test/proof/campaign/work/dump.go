@@ -43,7 +43,7 @@ func dumpIntents(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
 	var id pgtype.UUID
 	var sum int64
 	_, err = pgx.ForEachRow(rows, []any{&i.Destination, &i.Key, &i.Seq, &id, &sum, &i.Poison, &i.Unnumbered, &i.Unordered, &i.At}, func() error {
-		i.ID, i.Sum = id.String(), uint64(sum)
+		i.ID, i.Sum, i.Tenant = id.String(), uint64(sum), Tenant(i.Key)
 		return w.Intent(i)
 	})
 	return err

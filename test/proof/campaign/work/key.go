@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
 // The kinds of keys besides ordinary ones, with the letter in their names.
@@ -72,16 +73,13 @@ func Spelling(name string) string {
 	return name
 }
 
-// FloodTenant is the tenant of a flood.
-const FloodTenant = "flood"
-
 var tenants = []string{"", "", "acme", "globex", "Ünïted %7"}
 
 // Tenant returns the tenant of a key: order is that of a tenant's key.
 func Tenant(name string) string {
 	if _, number, ok := strings.Cut(name, "-f"); ok {
 		if _, err := strconv.Atoi(number); err == nil {
-			return FloodTenant
+			return world.FloodTenant
 		}
 	}
 	hash := fnv.New32a()

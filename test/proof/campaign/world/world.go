@@ -239,6 +239,9 @@ const (
 	Foreign         = "foreign-messages"
 )
 
+// FloodTenant is the tenant of a flood.
+const FloodTenant = "flood"
+
 // Load is something unusual that producers do, or other services.
 type Load struct {
 	Kind        string
