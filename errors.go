@@ -13,7 +13,7 @@ var (
 	ErrUnsupported = errors.New("postrider: not supported by this store")
 
 	// ErrNotTried is returned by a [Publisher], marked as [Unavailable], for a message that it did
-	// not send because an earlier message of the same key failed.
+	// not send because an earlier message of the same key failed, or because too little time was left.
 	ErrNotTried = errors.New("postrider: not sent, because an earlier message failed")
 )
 

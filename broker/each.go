@@ -4,22 +4,30 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/postrider/postrider"
 )
 
 // Each publishes messages one by one, for brokers without batch sends. Messages of one key are sent
-// in sequence, up to the first failure; at most parallel keys are sent at a time. The result is
-// what [postrider.Publisher] requires; a publisher built on Each keeps order.
+// in sequence, up to the first failure; at most parallel keys are sent at a time. In the second half
+// of the time until ctx's deadline, no message is begun: it might be cancelled, which leaves its
+// outcome unknown, so that it would come again. The result is what [postrider.Publisher] requires; a
+// publisher built on Each keeps order.
 func Each(ctx context.Context, msgs []postrider.Message, parallel int, send func(context.Context, *postrider.Message) error) []error {
 	errs := make([]error, len(msgs))
+	late := func() bool { return false }
+	if deadline, ok := ctx.Deadline(); ok {
+		last := time.Now().Add(time.Until(deadline) / 2)
+		late = func() bool { return time.Now().After(last) }
+	}
 	places := make(chan struct{}, max(parallel, 1))
 	var run sync.WaitGroup
 	for _, chain := range chains(msgs) {
 		places <- struct{}{}
 		run.Go(func() {
 			defer func() { <-places }()
-			sendChain(ctx, msgs, chain, errs, send)
+			sendChain(ctx, msgs, chain, errs, late, send)
 		})
 	}
 	run.Wait()
@@ -46,11 +54,11 @@ func chains(msgs []postrider.Message) [][]int {
 	return all
 }
 
-func sendChain(ctx context.Context, msgs []postrider.Message, chain []int, errs []error, send func(context.Context, *postrider.Message) error) {
+func sendChain(ctx context.Context, msgs []postrider.Message, chain []int, errs []error, late func() bool, send func(context.Context, *postrider.Message) error) {
 	failed := false
 	for _, i := range chain {
 		switch {
-		case failed:
+		case failed || late() && ctx.Err() == nil:
 			errs[i] = postrider.Unavailable(postrider.ErrNotTried)
 		case ctx.Err() != nil:
 			errs[i] = postrider.Unavailable(ctx.Err())

@@ -54,6 +54,34 @@ func TestEachStopsAKeyAtItsFailure(t *testing.T) {
 	}
 }
 
+// A call that takes longer than its deadline must not be cut off in the middle of a message.
+func TestEachBeginsNothingLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		errs := broker.Each(ctx, keyed(slices.Repeat([]string{"a", "b", "c"}, 8)...), 2, func(ctx context.Context, _ *postrider.Message) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(1100 * time.Millisecond):
+				return nil
+			}
+		})
+		sent := 0
+		for i, err := range errs {
+			switch {
+			case err == nil:
+				sent++
+			case !errors.Is(err, postrider.ErrNotTried):
+				t.Errorf("message %d: %v, want ErrNotTried", i, err)
+			}
+		}
+		if sent != 10 {
+			t.Errorf("%d messages were sent, want 5 of each of two keys", sent)
+		}
+	})
+}
+
 func TestEachIsParallelAndBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, most atomic.Int32

@@ -62,9 +62,10 @@ type Recaller interface {
 	//     repetition of one that has been published since.
 	//   - found was called at least once with the ID, as in [postrider.Message.BrokerID], of each
 	//     message that this sender has stored under the name since the given time. It may also be
-	//     called for earlier messages and for those of other senders. What counts is how long ago
-	//     the time was: the clocks of the caller and the destination may differ. Calls of found do
-	//     not overlap.
+	//     called for earlier messages and for those of other senders, but not for an event of
+	//     another source, whose ID may be the same: the caller would take its own message for
+	//     stored. What counts is how long ago the time was: the clocks of the caller and the
+	//     destination may differ. Calls of found do not overlap.
 	//
 	// An error that matches [ErrFenced] means that a higher term has recalled, and
 	// [ErrCannotRecall] that the destination cannot answer, for example because it has deleted

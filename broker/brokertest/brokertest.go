@@ -46,6 +46,9 @@ type Harness struct {
 	// Plain sends messages like a sender that does not use Postrider: without ID, headers and key.
 	// Nil means that the broker itself assigns an ID to each message that its sender can see.
 	Plain func(t *testing.T, name string, bodies ...string)
+	// Elsewhere opens a publisher whose messages have another source. Nil means that they have
+	// none, or that the destination itself drops a message with the ID of another one.
+	Elsewhere func(t *testing.T) postrider.Publisher
 	// Missing makes a name that does not exist on the server, Forbidden one that the publisher may
 	// not send to, and Full one that accepts no more. Nil means that the broker has no such state.
 	Missing, Forbidden, Full Fault
@@ -139,6 +142,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 
 		{"Recall", testRecall, false},
 		{"RecallOfOld", testRecallOfOld, false},
+		{"RecallOfAnotherSource", testRecallOfAnotherSource, false},
 		{"RecallAfterLostAnswers", testRecallAfterLostAnswers, false},
 		{"FencedSender", testFencedSender, false},
 		{"LowerTerm", testLowerTerm, false},

@@ -101,6 +101,27 @@ func testRecallOfOld(t *testing.T, h Harness) {
 	}
 }
 
+// testRecallOfAnotherSource asks for two messages, of which one is stored, and the other only as an
+// event of another source with the same ID. A relay would take that for its own, and not send it.
+func testRecallOfAnotherSource(t *testing.T, h Harness) {
+	h.needsRecall(t)
+	if h.Elsewhere == nil {
+		t.Skip("n/a: messages of two sources cannot have the same ID")
+	}
+	name := h.Create(t)
+	elsewhere := h.Elsewhere(t)
+	defer elsewhere.Close()
+	begin := time.Now()
+	msgs := messages(name, 2, 2)
+	publish(t, elsewhere, msgs...)
+	p := h.direct(t)
+	publish(t, p, msgs[1])
+	ids := recall(senderOf(t, name, 1), t, p, begin, name)
+	if ids[msgs[0].BrokerID()] || !ids[msgs[1].BrokerID()] {
+		t.Errorf("found %v, want only %s: the other message has another source", ids, msgs[1].BrokerID())
+	}
+}
+
 // testRecallAfterLostAnswers publishes without getting answers. Another process recalls, and
 // publishes what was not found: each message must be stored exactly once.
 func testRecallAfterLostAnswers(t *testing.T, h Harness) {

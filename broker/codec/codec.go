@@ -206,6 +206,19 @@ func (c *Codec) Encode(m *postrider.Message, p *Packet) {
 //   - otherwise the [Identity] of source and ID, where the topic replaces a missing source;
 //   - or one derived from the packet's Place, if the sender gave no ID; zero without a place.
 func (c *Codec) Decode(p *Packet) (postrider.Message, error) {
+	m, _, err := c.decode(p)
+	return m, err
+}
+
+// Sent returns the ID of a packet, as in [postrider.Message.BrokerID], and whether a publisher with
+// this codec may have sent it. An event of another source is another message, even if its ID is the
+// same.
+func (c *Codec) Sent(p *Packet) (id string, ok bool) {
+	m, from, err := c.decode(p)
+	return m.BrokerID(), err == nil && (from.source == "" || from.source == c.source)
+}
+
+func (c *Codec) decode(p *Packet) (postrider.Message, origin, error) {
 	m := postrider.Message{
 		Topic:         p.Name,
 		Type:          p.Name,
@@ -234,13 +247,13 @@ func (c *Codec) Decode(p *Packet) (postrider.Message, error) {
 		for _, h := range p.Headers {
 			setHeader(&plain, h.Name, h.Value)
 		}
-		return plain, fmt.Errorf("codec: %w", err)
+		return plain, from, fmt.Errorf("codec: %w", err)
 	}
 	if aggregate := (postrider.Message{AggregateType: m.AggregateType, AggregateID: m.AggregateID}); m.Key == aggregate.OrderKey() {
 		m.Key = "" // this is the default for the aggregate
 	}
 	identify(&m, p, from)
-	return m, nil
+	return m, from, nil
 }
 
 // setHeader keeps the first of several headers with the same name, as [Packet.Header] does.

@@ -125,7 +125,8 @@ func placeOf(r *kgo.Record) string {
 	return fmt.Sprintf("%d/%d/%d", r.Partition, r.Offset, r.Timestamp.UnixMilli())
 }
 
-func (c *Consumer) decode(r *kgo.Record) postrider.Message {
+// packetOf reads a record of any sender.
+func packetOf(r *kgo.Record) codec.Packet {
 	p := codec.Packet{Name: r.Topic, Key: string(r.Key), Body: r.Value, Place: placeOf(r)}
 	for _, h := range r.Headers {
 		if strings.EqualFold(h.Key, "content-type") {
@@ -134,6 +135,11 @@ func (c *Consumer) decode(r *kgo.Record) postrider.Message {
 		}
 		p.Headers = append(p.Headers, codec.Header{Name: h.Key, Value: string(h.Value)})
 	}
+	return p
+}
+
+func (c *Consumer) decode(r *kgo.Record) postrider.Message {
+	p := packetOf(r)
 	msg, err := c.coder.Decode(&p)
 	if err != nil {
 		c.cfg.Logger.Error("kafka: invalid CloudEvent, handing the record over undecoded",

@@ -59,7 +59,6 @@ func (p *Publisher) stored(ctx context.Context, topic string, since time.Time, f
 		return err
 	}
 	defer client.Close()
-	consumer := &Consumer{cfg: p.cfg, coder: p.coder}
 	for len(offsets) > 0 {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err0(); err != nil {
@@ -77,8 +76,10 @@ func (p *Publisher) stored(ctx context.Context, topic string, since time.Time, f
 				spans[r.Partition] = s
 			}
 			if !r.Attrs.IsControl() {
-				m := consumer.decode(r)
-				found(m.BrokerID())
+				packet := packetOf(r)
+				if id, ok := p.coder.Sent(&packet); ok {
+					found(id)
+				}
 			}
 			if r.Offset+1 >= s.to {
 				delete(offsets, r.Partition)

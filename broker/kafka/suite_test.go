@@ -182,6 +182,13 @@ func testSuite(t *testing.T, once bool) {
 				}
 				return as{p.(*Publisher), broker.Sender{Name: newName(), Term: 1}}
 			},
+			Elsewhere: func(t *testing.T) postrider.Publisher {
+				p, err := driver(t).Open(settings(address, map[string]string{"source": "/elsewhere"}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return p
+			},
 			Consumer: consume,
 			Member:   consume,
 			Burying: func(t *testing.T, name, group, dead string) postrider.Consumer {

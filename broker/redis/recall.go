@@ -54,8 +54,8 @@ func (p *Publisher) stored(ctx context.Context, stream string, since time.Time, 
 		}
 		for i := range page {
 			entry := packet(stream, page[i].ID, page[i].Values)
-			if m, err := p.coder.Decode(&entry); err == nil {
-				found(m.BrokerID())
+			if id, ok := p.coder.Sent(&entry); ok {
+				found(id)
 			}
 		}
 		if len(page) < recallPage {

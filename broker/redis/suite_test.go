@@ -133,6 +133,11 @@ func (s site) run(t *testing.T, abilities brokertest.Abilities) {
 				cfg.URL, cfg.Dial = scheme+"://"+user+":"+password+"@"+rest, s.dial(server)
 				return publisher(t, cfg)
 			},
+			Elsewhere: func(t *testing.T) postrider.Publisher {
+				cfg := s.config
+				cfg.Source = "/elsewhere"
+				return publisher(t, cfg)
+			},
 			Consumer: func(t *testing.T, name, group string, limit int) postrider.Consumer {
 				return consumer(t, redis.Config{Member: "me", InFlight: limit}, name, group)
 			},

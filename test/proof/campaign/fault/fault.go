@@ -63,13 +63,14 @@ type Running struct {
 	Target  string   // relay2
 	Detail  string   // additional information
 	Touches []string // as in record.Event
+	Tenant  string   // floods the target
 	// Heal ends the fault, and returns when its victim works again. It is called once.
 	Heal func(ctx context.Context) error
 }
 
 // Kinds returns all kinds, sorted by name.
 func Kinds() []Kind {
-	all := slices.Concat(relayKinds(), clientKinds(), databaseKinds(), sqlKinds(), networkKinds(), brokerKinds(), httpKinds())
+	all := slices.Concat(relayKinds(), clientKinds(), databaseKinds(), sqlKinds(), networkKinds(), brokerKinds(), httpKinds(), loadKinds())
 	slices.SortFunc(all, func(a, b Kind) int {
 		if a.Name < b.Name {
 			return -1

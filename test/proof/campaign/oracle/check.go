@@ -41,7 +41,8 @@ func CheckReader(r *record.Reader) (Verdict, error) {
 	if err != nil {
 		return v, err
 	}
-	if err := v.checkMessages(r, f); err != nil {
+	beside, err := v.checkMessages(r, f)
+	if err != nil {
 		return v, err
 	}
 	leases, err := checkLeases(r, f)
@@ -49,7 +50,7 @@ func CheckReader(r *record.Reader) (Verdict, error) {
 		return v, err
 	}
 	liveness, recoveries := checkRecovery(r.Run, f, samples)
-	v.Findings = append(v.Findings, leases, liveness, checkDatabase(f, samples), checkProcesses(samples))
+	v.Findings = append(v.Findings, leases, beside.judge(liveness), checkDatabase(f, samples), checkProcesses(samples))
 	slices.SortStableFunc(v.Findings, func(a, b Finding) int { return cmp.Or(len(a.ID)-len(b.ID), strings.Compare(a.ID, b.ID)) })
 	v.Recoveries = recoveries
 	if !v.Interrupted {
@@ -60,11 +61,11 @@ func CheckReader(r *record.Reader) (Verdict, error) {
 	return v, nil
 }
 
-// checkMessages checks I1 to I7 and I11.
-func (v *Verdict) checkMessages(r *record.Reader, f *faults) error {
-	l, whole, err := readLedger(r)
+// checkMessages checks I1 to I7 and I11. It returns how long messages beside floods took.
+func (v *Verdict) checkMessages(r *record.Reader, f *faults) (beside waits, err error) {
+	l, whole, err := readLedger(r, f)
 	if err != nil {
-		return err
+		return beside, err
 	}
 	destinations := r.Destinations()
 	all := make([]*arrivals, len(destinations))
@@ -78,12 +79,16 @@ func (v *Verdict) checkMessages(r *record.Reader, f *faults) error {
 	passes.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return err
+			return beside, err
 		}
 	}
 	o, err := readOperations(r)
 	if err != nil {
-		return err
+		return beside, err
+	}
+	x, err := readForeign(r)
+	if err != nil {
+		return beside, err
 	}
 
 	reason := ""
@@ -93,6 +98,9 @@ func (v *Verdict) checkMessages(r *record.Reader, f *faults) error {
 	case !whole:
 		reason = "intents.gz was cut short"
 	}
-	v.judgeMessages(r, l, reason, all, d, o)
-	return nil
+	for _, a := range all {
+		beside.merge(a.waits)
+	}
+	v.judgeMessages(r, l, reason, all, d, o, x)
+	return beside, nil
 }

@@ -73,7 +73,7 @@ func (d *deeds) take(e record.Effect, l *ledger) {
 		return
 	}
 	highest := c.order.max
-	if c.order.first(seq) {
+	if c.order.first(seq) && !k.unordered {
 		d.inverted.add("%s did %s %s %d after %d, as effect %d", e.Consumer, e.Destination, e.Key, seq, highest, e.N)
 	}
 }

@@ -10,8 +10,13 @@ import (
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
 
-// reach is how long after its heal a fault may still have effects at brokers.
-const reach = 30 * time.Second
+const (
+	// reach is how long after its heal a fault may still have effects at brokers, if its recovery
+	// was not seen.
+	reach = 30 * time.Second
+	// grace is how long after a recovery duplicates may still be on their way.
+	grace = 5 * time.Second
+)
 
 // span is a fault from its begin to its heal.
 type span struct {
@@ -29,6 +34,15 @@ func (s *span) hinders() bool {
 // before.
 func (s *span) covers(at time.Time, after time.Duration) bool {
 	return !at.Before(s.At) && (s.heal.IsZero() || at.Sub(s.heal) < after)
+}
+
+// repeats reports whether messages may come again at a time because of the fault: until it has
+// recovered.
+func (s *span) repeats(at time.Time) bool {
+	if s.recovered.IsZero() || s.heal.IsZero() {
+		return s.covers(at, reach)
+	}
+	return !at.Before(s.At) && at.Sub(s.recovered) < grace
 }
 
 // faults are the faults of a run, in order of their begin.
@@ -64,6 +78,9 @@ func readFaults(r *record.Reader) (*faults, error) {
 	var latest time.Time
 	for _, s := range f.spans {
 		until := s.heal.Add(reach)
+		if later := s.recovered.Add(grace); later.After(until) {
+			until = later
+		}
 		if s.heal.IsZero() {
 			until = time.Unix(1<<40, 0)
 		}
@@ -78,9 +95,14 @@ func readFaults(r *record.Reader) (*faults, error) {
 // near calls a function with the faults that cover a time, the latest first, until it returns
 // false.
 func (f *faults) near(at time.Time, after time.Duration, each func(*span) bool) {
+	f.search(at, func(s *span) bool { return s.covers(at, after) }, each)
+}
+
+// search is near for any condition that no fault meets before its begin, or after its reach.
+func (f *faults) search(at time.Time, meets, each func(*span) bool) {
 	first := sort.Search(len(f.spans), func(i int) bool { return f.spans[i].At.After(at) })
 	for i := first - 1; i >= 0 && f.reach[i].After(at); i-- {
-		if s := f.spans[i]; s.covers(at, after) && !each(s) {
+		if s := f.spans[i]; meets(s) && !each(s) {
 			return
 		}
 	}
@@ -98,9 +120,13 @@ func (f *faults) find(at time.Time, after time.Duration, test func(*span) bool) 
 }
 
 // explains returns the fault that explains a duplicate at a destination: one that touches it, the
-// database or a relay, unless relays stopped cleanly.
-func (f *faults) explains(at time.Time, destination string) *span {
-	return f.find(at, reach, func(s *span) bool { return !s.Clean && s.Touch(record.Database, record.Relay, destination) })
+// database or a relay, and has not recovered, unless relays stopped cleanly.
+func (f *faults) explains(at time.Time, destination string) (found *span) {
+	f.search(at, func(s *span) bool {
+		return s.repeats(at) && !s.Clean && s.Touch(record.Database, record.Relay, destination)
+	},
+		func(s *span) bool { found = s; return false })
+	return found
 }
 
 // zombie returns the fault after which a replaced relay may have resumed.

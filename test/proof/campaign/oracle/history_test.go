@@ -19,6 +19,7 @@ type history struct {
 	receipts   map[string][]record.Receipt
 	effects    []record.Effect
 	dead       []record.Dead
+	foreign    []record.Foreign
 	operations []record.Operation
 	leases     []record.Lease
 	without    []string // files to leave out
@@ -61,6 +62,7 @@ func newHistory(seed uint64, messages int) *history {
 	}
 	h.deliver(random, messages)
 	for i := range int64(30) {
+		h.foreign = append(h.foreign, record.Foreign{N: i + 1, Destination: "nats", Form: "bare", Ends: 1 + i%2})
 		h.operations = append(h.operations, record.Operation{Kind: "payment", Client: "c1", N: i, Count: i % 2, Acked: i%2 == 1})
 	}
 	h.watch(random)
@@ -78,7 +80,7 @@ func (h *history) deliver(random *rand.Rand, messages int) {
 		key := fmt.Sprintf("k%d", random.IntN(6))
 		seqs[destination+key]++
 		m := record.Message{Destination: destination, Key: key, Seq: seqs[destination+key], ID: fmt.Sprintf("%016x-%d", random.Uint64(), n)}
-		intent := record.Intent{Message: m, Sum: random.Uint64(), Poison: random.IntN(50) == 0, Unnumbered: key == "k5", At: at}
+		intent := record.Intent{Message: m, Sum: random.Uint64(), Poison: random.IntN(50) == 0, Unnumbered: key == "k5", Unordered: key == "k4", At: at}
 		h.intents = append(h.intents, intent)
 		tally := h.run.Tallies[destination]
 		tally.Inserted++
@@ -173,6 +175,7 @@ func (h *history) write(t testing.TB) string {
 	}
 	all(must, h.without, "effects", h.effects, w.Effect)
 	all(must, h.without, "dead", h.dead, w.Dead)
+	all(must, h.without, "foreign", h.foreign, w.Foreign)
 	all(must, h.without, "operations", h.operations, w.Operation)
 	all(must, h.without, "leases", h.leases, w.Lease)
 	must(w.Close())

@@ -10,7 +10,7 @@ import (
 
 // judgeMessages combines the results of all passes. A non-empty reason makes all invariants about
 // messages "not checked".
-func (v *Verdict) judgeMessages(r *record.Reader, l *ledger, reason string, all []*arrivals, d *deeds, o calls) {
+func (v *Verdict) judgeMessages(r *record.Reader, l *ledger, reason string, all []*arrivals, d *deeds, o calls, x foreign) {
 	found := sweep(l, d)
 	v.Counts.Events, v.Counts.Poison, v.Counts.Keys = l.events, l.poison, l.keys
 	v.Counts.Effects, v.Counts.Operations = d.effects, o.count
@@ -30,7 +30,7 @@ func (v *Verdict) judgeMessages(r *record.Reader, l *ledger, reason string, all 
 		}
 	}
 	findings := []Finding{
-		v.judgeLost(r, l, all, found, o), judgePhantoms(l, all, d), judgeOrder(all), judgeEffectOrder(r, d),
+		v.judgeLost(r, l, all, found, o, x), judgePhantoms(l, all, d), judgeOrder(all), judgeEffectOrder(r, d),
 		v.judgeEffects(r, l, d, found, o), v.judgeDuplicates(all), judgeBytes(all), checkConservation(r, l, found),
 	}
 	for _, f := range findings {
@@ -44,7 +44,7 @@ func (v *Verdict) judgeMessages(r *record.Reader, l *ledger, reason string, all 
 	}
 }
 
-func (v *Verdict) judgeLost(r *record.Reader, l *ledger, all []*arrivals, found remains, o calls) Finding {
+func (v *Verdict) judgeLost(r *record.Reader, l *ledger, all []*arrivals, found remains, o calls, x foreign) Finding {
 	reason := ""
 	if v.Interrupted {
 		reason = "the run was cut short, and did not wait for everything to arrive"
@@ -61,7 +61,9 @@ func (v *Verdict) judgeLost(r *record.Reader, l *ledger, all []*arrivals, found 
 			note = join(note, "receipts of "+a.destination+" are cut short")
 		}
 	}
+	note = join(note, x.String())
 	found.lost.merge(o.lost)
+	found.lost.merge(x.vanished)
 	finding := found.lost.judge("I1", "lost", "0", note)
 	if v.Interrupted {
 		return notChecked(finding.ID, finding.Name, finding.Budget, reason)

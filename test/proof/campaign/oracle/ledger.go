@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/postrider/postrider/test/proof/campaign/record"
 )
@@ -24,6 +25,8 @@ type ledger struct {
 // key has all messages of one destination and key. Message n has index n-1.
 type key struct {
 	ids, sums []uint64
+	unordered bool                // the messages of no key
+	beside    map[int64]time.Time // when messages beside a flood of another tenant were written
 	poison    bits
 	dead      bits             // given up by the product: dead or discarded
 	late      map[int64]intent // read before earlier ones
@@ -48,7 +51,7 @@ type undelivered struct {
 
 // readLedger reads the undelivered messages, and then what was committed. Whole is false if the
 // ledger was cut short.
-func readLedger(r *record.Reader) (l *ledger, whole bool, err error) {
+func readLedger(r *record.Reader, f *faults) (l *ledger, whole bool, err error) {
 	l = &ledger{seed: maphash.MakeSeed(), destinations: map[string]map[string]*key{}, dead: map[string]*undelivered{}}
 	for d, err := range r.Dead() {
 		if errors.Is(err, record.ErrTruncated) {
@@ -71,6 +74,9 @@ func readLedger(r *record.Reader) (l *ledger, whole bool, err error) {
 		if err := l.add(i); err != nil {
 			return nil, false, err
 		}
+		if f.floods(i) {
+			l.destinations[i.Destination][i.Key].written(i)
+		}
 	}
 	if whole {
 		err = l.dense()
@@ -86,7 +92,7 @@ func (l *ledger) add(i record.Intent) error {
 	}
 	k := keys[i.Key]
 	if k == nil {
-		k = &key{late: map[int64]intent{}}
+		k = &key{late: map[int64]intent{}, unordered: i.Unordered}
 		keys[i.Key] = k
 		l.keys++
 	}
@@ -119,6 +125,13 @@ func (l *ledger) size(destination string) (n int64) {
 		n += int64(len(k.ids))
 	}
 	return n
+}
+
+func (k *key) written(i record.Intent) {
+	if k.beside == nil {
+		k.beside = map[int64]time.Time{}
+	}
+	k.beside[i.Seq] = i.At
 }
 
 func (k *key) append(i intent) {

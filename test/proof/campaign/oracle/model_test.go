@@ -53,13 +53,14 @@ func (h *history) model() (m model) {
 			}
 			if received[r.ID] {
 				m.duplicates++
-				if !h.near(r.At, func(e record.Event) bool { return !e.Clean && e.Touch(record.Database, record.Relay, destination) }) {
+				if !h.near(r.At, true, func(e record.Event) bool { return !e.Clean && e.Touch(record.Database, record.Relay, destination) }) {
 					m.unexplained++
 				}
 				continue
 			}
 			received[r.ID] = true
-			switch zombie := h.near(r.At, func(e record.Event) bool { return e.Zombie }); {
+			switch zombie := h.near(r.At, false, func(e record.Event) bool { return e.Zombie }); {
+			case i.Unordered:
 			case i.Seq > highest[i.Key]:
 				highest[i.Key] = i.Seq
 			case zombie:
@@ -85,6 +86,7 @@ func (h *history) model() (m model) {
 		switch {
 		case done[e.Consumer][e.ID]:
 			m.double++
+		case i.Unordered:
 		case i.Seq < highest[name]:
 			m.effectsInverted++
 		default:
@@ -110,13 +112,20 @@ func (h *history) model() (m model) {
 }
 
 // near reports whether a fault that passes a test was active at a time, or was healed less than 30
-// s before.
-func (h *history) near(at time.Time, test func(record.Event) bool) bool {
+// s before. With recovery, it is near until 5 s after it has recovered.
+func (h *history) near(at time.Time, recovery bool, test func(record.Event) bool) bool {
 	for _, b := range h.timeline {
 		if b.Phase != record.Begin || !test(b) || at.Before(b.At) {
 			continue
 		}
 		healed := slices.IndexFunc(h.timeline, func(e record.Event) bool { return e.Fault == b.Fault && e.Phase == record.Heal })
+		recovered := slices.IndexFunc(h.timeline, func(e record.Event) bool { return e.Fault == b.Fault && e.Phase == record.Recovered })
+		if recovery && healed >= 0 && recovered >= 0 {
+			if at.Before(h.timeline[recovered].At.Add(5 * time.Second)) {
+				return true
+			}
+			continue
+		}
 		if healed < 0 || at.Before(h.timeline[healed].At.Add(30*time.Second)) {
 			return true
 		}
@@ -222,7 +231,7 @@ func inversions(t *testing.T, dir string) (inverted, zombies int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, _, err := readLedger(r)
+	l, _, err := readLedger(r, f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,7 @@ var plants = []planted{
 		h.receipts["http"] = slices.DeleteFunc(h.receipts["http"], func(r record.Receipt) bool { return r.ID == lost.ID })
 		h.dead = append(h.dead, record.Dead{ID: lost.ID, State: record.StateDead})
 	}, "I1", 1, "given it up"},
+	{"a foreign message that vanished", func(h *history) { h.foreign[3].Ends = 0 }, "I1", 1, "foreign message 4 of nats (bare)"},
 	{"a confirmed call without effect", func(h *history) { h.operations[3].Count = 0 }, "I1", 1, "payment c1 3"},
 	{"a message that was never committed", func(h *history) {
 		h.arrive(record.Receipt{Message: record.Message{Destination: "nats", Key: "k1", Seq: 1 << 40, ID: "x"}, At: quiet})
@@ -78,7 +79,7 @@ var plants = []planted{
 	{"a consumer that did nothing", func(h *history) { h.run.Consumers["http"] = []string{"mail"} }, "I5", -1, "mail did not do"},
 	{"a call that took effect twice", func(h *history) { h.operations[4].Count = 2 }, "I5", 1, "payment c1 4"},
 	{"a duplicate in quiet times", func(h *history) { h.again("kafka", quiet) }, "I6", -1, "came again"},
-	{"a duplicate long after a fault", func(h *history) { h.again("kafka", faultBegin(0).Add(41*time.Second)) }, "I6", -1, "came again"},
+	{"a duplicate long after a fault", func(h *history) { h.again("kafka", faultBegin(0).Add(19*time.Second)) }, "I6", -1, "came again"},
 	{"a duplicate after a clean stop", func(h *history) { h.again("kafka", faultBegin(1).Add(5*time.Second)) }, "I6", -1, "near a clean stop: relay-stop"},
 	{"a duplicate while another destination was down", func(h *history) { h.again("nats", faultBegin(2).Add(5*time.Second)) }, "I6", -1, "nats"},
 	{"a duplicate while a consumer was away", func(h *history) { h.again("nats", faultBegin(4).Add(5*time.Second)) }, "I6", -1, "nats"},
@@ -106,6 +107,7 @@ var plants = []planted{
 	}, "I9", -1, "relay-kill of relay1"},
 	{"a recovery that took too long", func(h *history) { h.timeline[2].At = h.timeline[2].At.Add(time.Minute) }, "I9", 63, "waited for 63 s"},
 	{"messages that wait in the end", func(h *history) { h.wait(h.run.Healed, h.run.End) }, "I9", -1, "until the end"},
+	{"a message held up by the flood of another tenant", func(h *history) { h.flood(11 * time.Second) }, "I9", -1, "beside the flood"},
 	{"a deadlock", func(h *history) {
 		for i := range h.samples[50:] {
 			h.samples[50+i].Database.Deadlocks++
@@ -181,10 +183,20 @@ func allowedBeside(p planted, f Finding) bool { return p.id == "I1" && f.ID == "
 // Faults explain what they may cause.
 func TestWhatFaultsExplain(t *testing.T) {
 	for name, plant := range map[string]func(*history){
-		"duplicate after a kill":             func(h *history) { h.again("nats", faultBegin(0).Add(39*time.Second)) },
-		"duplicate while a broker was down":  func(h *history) { h.again("kafka", faultBegin(2).Add(5*time.Second)) },
-		"remains of a broken connection":     func(h *history) { h.sendBoth("http", "k0", 10) },
-		"open transaction of a paused relay": func(h *history) { h.samples[81].Database.IdleSeconds = 5 },
+		"duplicate after a kill": func(h *history) { h.again("nats", faultBegin(0).Add(17*time.Second)) },
+		"duplicate before a late recovery": func(h *history) {
+			h.timeline[2].At = faultBegin(0).Add(55 * time.Second)
+			h.again("nats", faultBegin(0).Add(58*time.Second))
+		},
+		"duplicate after a recovery that nobody saw": func(h *history) {
+			h.forget(1)
+			h.again("nats", faultBegin(0).Add(39*time.Second))
+		},
+		"a message beside a flood":            func(h *history) { h.flood(9 * time.Second) },
+		"messages without a key in any order": func(h *history) { h.swap("nats", "k4") },
+		"duplicate while a broker was down":   func(h *history) { h.again("kafka", faultBegin(2).Add(5*time.Second)) },
+		"remains of a broken connection":      func(h *history) { h.sendBoth("http", "k0", 10) },
+		"open transaction of a paused relay":  func(h *history) { h.samples[81].Database.IdleSeconds = 5 },
 		"rows lost by the database": func(h *history) {
 			row := h.leases[500]
 			row.At, row.Until = row.At.Add(time.Second), row.Until.Add(time.Second)

@@ -39,6 +39,25 @@ func (h *history) swapFrom(destination, key string, from int) {
 	a.Message, b.Message, a.Sum, b.Sum = b.Message, a.Message, b.Sum, a.Sum
 }
 
+// flood has a tenant flood a destination during a quiet time. A message of another arrives there
+// after a while.
+func (h *history) flood(took time.Duration) {
+	h.timeline = append(h.timeline,
+		record.Event{Fault: 9, At: quiet, Kind: "tenant-flood", Target: "nats", Phase: record.Begin, Tenant: "flood"},
+		record.Event{Fault: 9, At: quiet.Add(10 * time.Second), Kind: "tenant-flood", Phase: record.Heal},
+		record.Event{Fault: 9, At: quiet.Add(10 * time.Second), Kind: "tenant-flood", Phase: record.Recovered})
+	for i, intent := range h.intents {
+		if intent.Destination == "nats" && intent.At.After(quiet) && !intent.Poison {
+			for j := range h.receipts["nats"] {
+				if r := &h.receipts["nats"][j]; r.ID == intent.ID {
+					r.At = h.intents[i].At.Add(took)
+				}
+			}
+			return
+		}
+	}
+}
+
 // sendBoth has two relays send a key concurrently, near a fault: the second starts some messages
 // back, and both continue in turn.
 func (h *history) sendBoth(destination, key string, turns int) {

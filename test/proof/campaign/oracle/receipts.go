@@ -24,6 +24,7 @@ type arrivals struct {
 	unexplained evidence // I6
 	changed     evidence // I7
 
+	waits      waits // I9
 	duplicates int64
 	restored   int64 // of these, after a restore
 	byFault    map[*span]int64
@@ -75,7 +76,15 @@ func (a *arrivals) take(x record.Receipt, k *key, seq int64, f *faults) {
 	}
 	if k.received.set(int(seq - 1)) {
 		a.duplicate(x, seq, f)
-		a.end(k.replay.again(seq, k.order.max, x.At), x.Key, f)
+		if !k.unordered {
+			a.end(k.replay.again(seq, k.order.max, x.At), x.Key, f)
+		}
+		return
+	}
+	if written, ok := k.beside[seq]; ok {
+		a.waits.add(x, written, f)
+	}
+	if k.unordered {
 		return
 	}
 	highest := k.order.max

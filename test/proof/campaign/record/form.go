@@ -10,12 +10,15 @@ func (i *Intent) put(l *line) {
 	l.sum(i.Sum)
 	l.flag(i.Poison)
 	l.flag(i.Unnumbered)
+	l.flag(i.Unordered)
+	l.word(i.Tenant)
 	l.time(i.At)
 }
 
 func (i *Intent) take(f *fields) {
 	i.Destination, i.Key, i.Seq, i.ID = f.name(), f.name(), f.number(), f.word()
-	i.Sum, i.Poison, i.Unnumbered, i.At = f.sum(), f.flag(), f.flag(), f.time()
+	i.Sum, i.Poison, i.Unnumbered, i.Unordered = f.sum(), f.flag(), f.flag(), f.flag()
+	i.Tenant, i.At = f.name(), f.time()
 }
 
 func (r *Receipt) put(l *line) {
@@ -56,6 +59,17 @@ func (d *Dead) put(l *line) {
 
 func (d *Dead) take(f *fields) {
 	d.ID, d.State, d.Actor = f.word(), f.name(), f.name()
+}
+
+func (x *Foreign) put(l *line) {
+	l.number(x.N)
+	l.word(x.Destination)
+	l.word(x.Form)
+	l.number(x.Ends)
+}
+
+func (x *Foreign) take(f *fields) {
+	x.N, x.Destination, x.Form, x.Ends = f.number(), f.name(), f.name(), f.number()
 }
 
 func (o *Operation) put(l *line) {

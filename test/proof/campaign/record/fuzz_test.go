@@ -11,7 +11,7 @@ import (
 // FuzzLines checks that reading any line fails, or yields a record that is written as the same
 // line.
 func FuzzLines(f *testing.F) {
-	for _, form := range []func(*line){intent.put, receipt.put, effect.put, dead.put, operation.put, lease.put} {
+	for _, form := range []func(*line){intent.put, receipt.put, effect.put, dead.put, foreign.put, operation.put, lease.put} {
 		var l line
 		form(&l)
 		f.Add(l.text)
@@ -23,6 +23,7 @@ func FuzzLines(f *testing.F) {
 		again(t, text, (*Receipt).take, (*Receipt).put)
 		again(t, text, (*Effect).take, (*Effect).put)
 		again(t, text, (*Dead).take, (*Dead).put)
+		again(t, text, (*Foreign).take, (*Foreign).put)
 		again(t, text, (*Operation).take, (*Operation).put)
 		again(t, text, (*Lease).take, (*Lease).put)
 	})

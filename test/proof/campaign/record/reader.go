@@ -65,7 +65,7 @@ func OpenFS(dir fs.FS) (*Reader, error) {
 }
 
 // Has reports whether something was collected: "intents", "effects", "dead", "operations",
-// "leases", or "receipts-" and a destination.
+// "leases", "foreign", or "receipts-" and a destination.
 func (r *Reader) Has(name string) bool { return r.names[name+".gz"] || len(r.parts(name)) > 0 }
 
 // Destinations returns the destinations that have receipts, sorted by name.
@@ -135,6 +135,11 @@ func (r *Reader) Effects() iter.Seq2[Effect, error] {
 // Dead yields the messages that were not delivered.
 func (r *Reader) Dead() iter.Seq2[Dead, error] {
 	return textLines(r, []string{deadFile}, func(f *fields) (d Dead) { d.take(f); return d })
+}
+
+// Foreign yields the messages of other senders.
+func (r *Reader) Foreign() iter.Seq2[Foreign, error] {
+	return textLines(r, []string{foreignFile}, func(f *fields) (x Foreign) { x.take(f); return x })
 }
 
 // Operations yields the calls that had to take effect exactly once.

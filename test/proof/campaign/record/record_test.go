@@ -44,10 +44,11 @@ var (
 	now = time.UnixMilli(1_770_000_000_123)
 	hat = Message{Destination: "kafka", Key: "hat", Seq: 3, ID: "0194-ab"}
 
-	intent    = Intent{Message: hat, Sum: 0xabc, Poison: true, Unnumbered: true, At: now}
+	intent    = Intent{Message: hat, Sum: 0xabc, Poison: true, Unnumbered: true, Unordered: true, Tenant: "acme", At: now}
 	receipt   = Receipt{Message: hat, Partition: 2, Offset: 1 << 61, Sum: 1<<64 - 1, At: now}
 	effect    = Effect{Message: hat, N: 9, Consumer: "billing"}
 	dead      = Dead{ID: "0194-ab", State: StateDead}
+	foreign   = Foreign{N: 3, Destination: "kafka", Form: "bare", Ends: 2}
 	operation = Operation{Kind: "pay", Client: "c", N: 4, Count: 2, Acked: true}
 	lease     = Lease{Feed: "kafka", Shard: 3, N: 17, Released: true, At: now, Until: now.Add(time.Second)}
 	event     = Event{At: now.UTC(), Fault: 1, Kind: "relay-kill", Target: "relay2", Phase: Begin, Touches: []string{Relay, "kafka"}, Zombie: true}
@@ -60,7 +61,7 @@ func write(t *testing.T, dir string) {
 	must(t, err)
 	must(t, w.Run(Run{ID: "r", Seed: 5}))
 	must(t, errors.Join(w.Event(event), w.Sample(sample), w.Intent(intent), w.Receipt(receipt), w.Effect(effect), w.Dead(dead),
-		w.Operation(operation), w.Lease(lease), w.Collect("receipts-nats")))
+		w.Foreign(foreign), w.Operation(operation), w.Lease(lease), w.Collect("receipts-nats")))
 	must(t, w.Run(Run{ID: "r", Seed: 5, End: now.UTC()}))
 	must(t, w.Close())
 }
@@ -77,9 +78,10 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	equal(t, r.Receipts("nats"))
 	equal(t, r.Effects(), effect)
 	equal(t, r.Dead(), dead)
+	equal(t, r.Foreign(), foreign)
 	equal(t, r.Operations(), operation)
 	equal(t, r.Leases(), lease)
-	if r.Run.Seed != 5 || r.Run.End.IsZero() || len(r.Run.Hashes) != 9 {
+	if r.Run.Seed != 5 || r.Run.End.IsZero() || len(r.Run.Hashes) != 10 {
 		t.Errorf("%+v", r.Run)
 	}
 	if !reflect.DeepEqual(r.Destinations(), []string{"kafka", "nats"}) || !r.Has("receipts-nats") || r.Has("receipts-http") || !r.Has("dead") {

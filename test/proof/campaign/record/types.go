@@ -23,6 +23,9 @@ type Intent struct {
 	// Unnumbered messages were written before their number was assigned, so they do not contain it.
 	// Their receipts and effects have 0, and are matched by ID.
 	Unnumbered bool
+	// Unordered messages have no ordering key: they may arrive in any order.
+	Unordered bool
+	Tenant    string
 
 	At time.Time
 }
@@ -60,6 +63,14 @@ type Dead struct {
 	ID    string
 	State string // StateDead, StateDiscarded, StatePending, or another word of the product
 	Actor string // who discarded it, according to the audit log
+}
+
+// Foreign is a message of another sender that a destination has confirmed.
+type Foreign struct {
+	N           int64
+	Destination string
+	Form        string // what is unusual about it
+	Ends        int64  // how often a consumer has handled it, or made it a dead letter
 }
 
 // Operation is a client's call that had to take effect exactly once, however often it was sent.
@@ -115,6 +126,7 @@ type Event struct {
 
 	Touches []string `json:"touches,omitempty"` // Database, Relay, Producer, Consumer, or names of destinations
 	Zombie  bool     `json:"zombie,omitempty"`  // a relay may resume after its lease has expired
+	Tenant  string   `json:"tenant,omitempty"`  // floods the target
 	Clean   bool     `json:"clean,omitempty"`   // relays stop cleanly: they must cause no duplicates
 }
 

@@ -17,6 +17,7 @@ const (
 	effectsFile    = "effects.gz"
 	deadFile       = "dead.gz"
 	leasesFile     = "leases.gz"
+	foreignFile    = "foreign.gz"
 	operationsFile = "operations.gz"
 )
 
@@ -83,6 +84,9 @@ func (w *Writer) Effect(e Effect) error { return w.put(effectsFile, e.put) }
 // Dead appends a message that was not delivered.
 func (w *Writer) Dead(d Dead) error { return w.put(deadFile, d.put) }
 
+// Foreign appends a message of another sender.
+func (w *Writer) Foreign(f Foreign) error { return w.put(foreignFile, f.put) }
+
 // Operation appends a call and its outcome.
 func (w *Writer) Operation(o Operation) error { return w.put(operationsFile, o.put) }
 
@@ -91,7 +95,7 @@ func (w *Writer) Lease(l Lease) error { return w.put(leasesFile, l.put) }
 
 // Collect records what was collected in this run, so that an empty file means that there was
 // nothing: no dead letters, for example. Name is "intents", "effects", "dead", "operations",
-// "leases", or "receipts-" and a destination.
+// "leases", "foreign", or "receipts-" and a destination.
 func (w *Writer) Collect(names ...string) error {
 	for _, name := range names {
 		if _, err := w.file(name + ".gz"); err != nil {

@@ -15,10 +15,10 @@ import (
 // Dump writes the final state of the database: what was committed, what consumers did, and the
 // product's report about messages.
 func Dump(ctx context.Context, db *pgx.Conn, plan Plan, w *record.Writer) (map[string]record.Tally, error) {
-	if err := w.Collect("intents", "effects", "dead"); err != nil {
+	if err := w.Collect("intents", "effects", "dead", "foreign"); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(context.Context, *pgx.Conn, *record.Writer) error{dumpIntents, dumpEffects, dumpDeferred, dumpDiscarded} {
+	for _, part := range []func(context.Context, *pgx.Conn, *record.Writer) error{dumpIntents, dumpEffects, dumpDeferred, dumpDiscarded, dumpForeign} {
 		if err := part(ctx, db, w); err != nil {
 			return nil, err
 		}
@@ -35,15 +35,15 @@ func Dump(ctx context.Context, db *pgx.Conn, plan Plan, w *record.Writer) (map[s
 }
 
 func dumpIntents(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
-	rows, err := db.Query(ctx, `SELECT destination, key, seq, id, sum, poison, unnumbered, at FROM campaign.ledger ORDER BY destination, key, seq`)
+	rows, err := db.Query(ctx, `SELECT destination, key, seq, id, sum, poison, unnumbered, unordered, at FROM campaign.ledger ORDER BY destination, key, seq`)
 	if err != nil {
 		return err
 	}
 	var i record.Intent
 	var id pgtype.UUID
 	var sum int64
-	_, err = pgx.ForEachRow(rows, []any{&i.Destination, &i.Key, &i.Seq, &id, &sum, &i.Poison, &i.Unnumbered, &i.At}, func() error {
-		i.ID, i.Sum = id.String(), uint64(sum)
+	_, err = pgx.ForEachRow(rows, []any{&i.Destination, &i.Key, &i.Seq, &id, &sum, &i.Poison, &i.Unnumbered, &i.Unordered, &i.At}, func() error {
+		i.ID, i.Sum, i.Tenant = id.String(), uint64(sum), Tenant(i.Key)
 		return w.Intent(i)
 	})
 	return err
@@ -81,15 +81,28 @@ func dumpDeferred(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
 	return err
 }
 
-// dumpDiscarded writes the messages that operators have discarded, according to the audit log,
-// which has one entry for each.
+// dumpDiscarded writes the messages of relays that operators have discarded, according to the audit
+// log, which has one entry for each.
 func dumpDiscarded(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
-	rows, err := db.Query(ctx, `SELECT coalesce(target ->> 'id', before ->> 'id', ''), who FROM postrider.audit WHERE action = 'discard' ORDER BY n`)
+	rows, err := db.Query(ctx, `SELECT coalesce(target ->> 'id', before ->> 'id', ''), who FROM postrider.audit WHERE action = 'discard' AND feed NOT LIKE 'inbox/%' ORDER BY n`)
 	if err != nil {
 		return err
 	}
 	d := record.Dead{State: record.StateDiscarded}
 	_, err = pgx.ForEachRow(rows, []any{&d.ID, &d.Actor}, func() error { return w.Dead(d) })
+	return err
+}
+
+// dumpForeign writes the messages of other senders, and how often consumers have handled each, or
+// made it a dead letter with an error.
+func dumpForeign(ctx context.Context, db *pgx.Conn, w *record.Writer) error {
+	rows, err := db.Query(ctx, `SELECT f.n, f.destination, f.form, count(e.n) FROM campaign.foreign f LEFT JOIN campaign.foreign_ends e ON e.n = f.n
+		GROUP BY f.n ORDER BY f.n`)
+	if err != nil {
+		return err
+	}
+	var f record.Foreign
+	_, err = pgx.ForEachRow(rows, []any{&f.N, &f.Destination, &f.Form, &f.Ends}, func() error { return w.Foreign(f) })
 	return err
 }
 
@@ -117,6 +130,7 @@ func tally(ctx context.Context, db *pgx.Conn, destination string) (t record.Tall
 type Waiting struct {
 	Effects  int64 // missing effects
 	Deferred int64 // messages that relays or consumers have deferred
+	Foreign  int64 // messages of other senders of which consumers have made nothing yet
 }
 
 // Done reports whether nothing is pending.
@@ -127,7 +141,7 @@ func (w Waiting) String() string {
 	for _, p := range []struct {
 		n    int64
 		what string
-	}{{w.Effects, "effects are missing"}, {w.Deferred, "messages are deferred"}} {
+	}{{w.Effects, "effects are missing"}, {w.Deferred, "messages are deferred"}, {w.Foreign, "foreign messages are not handled"}} {
 		if p.n != 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}
@@ -138,7 +152,9 @@ func (w Waiting) String() string {
 // Look counts what is pending. Producers must have stopped.
 func Look(ctx context.Context, db *pgx.Conn) (w Waiting, err error) {
 	err = db.QueryRow(ctx, `SELECT (SELECT count(*) FROM campaign.ledger WHERE NOT poison) - (SELECT count(*) FROM campaign.effects),
-		(SELECT count(*) FROM postrider.deferred)`).Scan(&w.Effects, &w.Deferred)
+		(SELECT count(*) FROM postrider.deferred),
+		(SELECT count(*) FROM campaign.foreign f WHERE NOT EXISTS (SELECT FROM campaign.foreign_ends e WHERE e.n = f.n))`,
+	).Scan(&w.Effects, &w.Deferred, &w.Foreign)
 	return w, err
 }
 

@@ -29,6 +29,9 @@ const (
 
 const partitions = 8
 
+// headroom is more than the headers of any message; a limit of NATS includes them.
+const headroom = 16 << 10
+
 // tooLarge returns the size of a message that a destination must reject, or 0 if it accepts all.
 func tooLarge(destination string) int {
 	switch destination {
@@ -37,7 +40,7 @@ func tooLarge(destination string) int {
 	case world.Kafka:
 		return 1100 << 10 // its limit is on batches, and that of the publisher
 	default:
-		return world.MaxPayload + 16<<10
+		return world.MaxPayload + headroom
 	}
 }
 
@@ -87,7 +90,7 @@ func prepareNATS(ctx context.Context, address string) error {
 	for { // a new cluster has no leader yet
 		_, err = js.CreateStream(ctx, jetstream.StreamConfig{
 			Name: Stream, Subjects: []string{world.NATS}, Storage: jetstream.FileStorage, Replicas: 3,
-			MaxMsgSize: world.MaxPayload, Duplicates: 2 * time.Minute, // the default; relays need at least 30 s to promise that nothing comes twice
+			MaxMsgSize: world.MaxPayload + headroom, Duplicates: 2 * time.Minute, // the default; relays need at least 30 s to promise that nothing comes twice
 		})
 		if err == nil || ctx.Err() != nil {
 			return err

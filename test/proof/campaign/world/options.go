@@ -53,6 +53,8 @@ type Options struct {
 	// ImageSize is the size of the file system of each PostgreSQL server. Defaults to 16 GiB; the
 	// file is sparse.
 	ImageSize int64
+	// Bulk is the number of messages of a bulk transaction. Defaults to 20,000.
+	Bulk int
 	// Plain leaves out what only root can do: disk images and network namespaces.
 	Plain bool
 	// Once makes relays publish to Kafka in transactions.
@@ -79,6 +81,9 @@ func (o *Options) complete() error {
 	}
 	if o.Lease == 0 {
 		o.Lease = 6 * time.Second
+	}
+	if o.Bulk == 0 {
+		o.Bulk = 20_000
 	}
 	if o.Period == 0 {
 		o.Period = time.Minute

@@ -40,6 +40,7 @@ type World struct {
 	state     state
 	poison    func(ctx context.Context, destination string, n int) error
 	oversize  func(ctx context.Context, destination string) (taken bool, err error)
+	load      func(ctx context.Context, l Load) (end func(context.Context) error, err error)
 }
 
 // Start starts servers and proxies, and creates an empty database with the schema of
@@ -228,6 +229,43 @@ func (w *World) Oversize(ctx context.Context, destination string) (taken bool, e
 		return false, errors.New("nobody can write long keys here")
 	}
 	return commit(ctx, destination)
+}
+
+// The kinds of load.
+const (
+	HotKey          = "hot-key"          // most messages have one key, until the end
+	BulkTransaction = "bulk-transaction" // one transaction, open until the end
+	TenantFlood     = "tenant-flood"
+	Foreign         = "foreign-messages"
+)
+
+// FloodTenant is the tenant of a flood.
+const FloodTenant = "flood"
+
+// Load is something unusual that producers do, or other services.
+type Load struct {
+	Kind        string
+	Destination string
+	Messages    int
+	Commit      bool // how a bulk transaction ends
+}
+
+// OnLoad sets the function that begins a load. Its result ends it.
+func (w *World) OnLoad(begin func(ctx context.Context, l Load) (end func(context.Context) error, err error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.load = begin
+}
+
+// Load begins a load.
+func (w *World) Load(ctx context.Context, l Load) (end func(context.Context) error, err error) {
+	w.mu.Lock()
+	begin := w.load
+	w.mu.Unlock()
+	if begin == nil {
+		return nil, errors.New("nobody produces here")
+	}
+	return begin(ctx, l)
 }
 
 // Answer sets the HTTP receiver's response: ok, 404, 500, hang, redirect or slow; share is the

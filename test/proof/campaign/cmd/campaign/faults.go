@@ -64,6 +64,7 @@ func (s *stage) hurtOnce(ctx context.Context, p fault.Planned) {
 	}
 	event.Target, event.Detail = running.Target, running.Detail
 	began := event
+	began.Tenant = running.Tenant
 	began.Phase, began.Touches, began.Zombie, began.Clean = record.Begin, running.Touches, p.Kind.Zombie, p.Kind.Clean
 	s.note(began)
 	s.screen.fault(p.Number, p.Kind.Name)

@@ -28,6 +28,7 @@ type options struct {
 	rate      float64
 	calls     float64
 	keys      int
+	bulk      int
 	to        string
 	dir       string
 	postrider string
@@ -52,6 +53,7 @@ func (o *options) register(flags *flag.FlagSet) {
 	flags.Float64Var(&o.rate, "rate", 500, "messages a second")
 	flags.Float64Var(&o.calls, "calls", 2, "calls with an idempotency key, and through the transactor, a second and process")
 	flags.IntVar(&o.keys, "keys", 300, "keys of each destination")
+	flags.IntVar(&o.bulk, "bulk", 20_000, "messages of a bulk transaction, up to a million; a machine needs time for them")
 	flags.StringVar(&o.to, "destinations", strings.Join(world.Destinations(), ","), "only these `destinations`, with commas between")
 	flags.StringVar(&o.dir, "dir", "", "`folder` for the files of the run; default: dist/campaign/RUN")
 	flags.StringVar(&o.postrider, "postrider", "", "the `binary` that migrates and relays; default: postrider beside this one")
@@ -89,8 +91,8 @@ func (o *options) complete(now time.Time) error {
 	if _, err := os.Stat(o.postrider); err != nil {
 		return fmt.Errorf("%w: --postrider: %w", errUsage, err)
 	}
-	if o.minutes <= 0 || o.rate <= 0 || o.calls <= 0 || o.keys < 10 || o.quiet < 0 || o.quiet > 90 {
-		return fmt.Errorf("%w: want more than 0 minutes, messages and calls, at least 10 keys, 0 to 90 percent of quiet", errUsage)
+	if o.minutes <= 0 || o.rate <= 0 || o.calls <= 0 || o.keys < 10 || o.bulk < 100 || o.bulk > 1_000_000 || o.quiet < 0 || o.quiet > 90 {
+		return fmt.Errorf("%w: want more than 0 minutes, messages and calls, at least 10 keys, 100 to 1,000,000 messages in bulk, 0 to 90 percent of quiet", errUsage)
 	}
 	if chosen := len(world.Destinations()) - len(o.absent()); chosen == 0 || chosen != len(words(o.to)) {
 		return fmt.Errorf("%w: --destinations: want some of %s", errUsage, strings.Join(world.Destinations(), ", "))

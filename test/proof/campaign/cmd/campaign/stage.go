@@ -126,7 +126,7 @@ func (s *stage) build(ctx context.Context) (err error) {
 	o := s.options
 	s.world, err = world.Start(ctx, world.Options{
 		Dir: folder, Postrider: o.postrider, Older: o.older, Skewed: o.skewed, Instance: o.instance, Postgres: o.postgres,
-		Secret: work.Secret, Plain: o.plain, Once: o.once, Without: o.absent(), Note: s.note,
+		Secret: work.Secret, Plain: o.plain, Once: o.once, Bulk: o.bulk, Without: o.absent(), Note: s.note,
 	})
 	if err != nil {
 		return err
@@ -185,6 +185,7 @@ func (s *stage) prepare(ctx context.Context) error {
 		defer db.Close(ctx)
 		return producer.Oversize(ctx, db, destination)
 	})
+	s.world.OnLoad(s.load)
 	return s.world.StartRelays(ctx)
 }
 

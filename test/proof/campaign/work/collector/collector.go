@@ -74,7 +74,10 @@ type entry struct {
 type take func(entry)
 
 func (c *Collectors) take(destination string, e entry) {
-	at, key, seq, err := work.Read(e.payload)
+	if _, foreign := e.headers.Foreign(); foreign {
+		return
+	}
+	at, key, seq, err := work.Read(e.payload, e.headers)
 	if err == nil && at != destination {
 		err = fmt.Errorf("message %s is for %s", e.id, at)
 	}

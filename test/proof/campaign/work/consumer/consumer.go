@@ -124,10 +124,18 @@ func newInbox(db *postgres.DB, destination string, log *slog.Logger) (*inbox.Inb
 // apply is the effect of messages: one row each.
 func apply(ctx context.Context, tx pgx.Tx, destination string, msgs []postrider.Message) error {
 	var keys, ids []string
-	var numbers []int64
+	var numbers, foreign []int64
 	for i := range msgs {
-		at, key, seq, err := work.Read(msgs[i].Payload)
-		if err == nil && (at != destination || key != msgs[i].OrderKey()) {
+		headers := work.OursOf(msgs[i].Headers)
+		if n, ok := headers.Foreign(); ok {
+			if msgs[i].Type == work.TypeForeign {
+				return postrider.Permanent(errors.New("this is none of ours"))
+			}
+			foreign = append(foreign, n)
+			continue
+		}
+		at, key, seq, err := work.Read(msgs[i].Payload, headers)
+		if err == nil && (at != destination || work.Spelling(key) != msgs[i].OrderKey()) {
 			err = fmt.Errorf("message %s of %s and key %s has come by %s with key %s", msgs[i].ID, at, key, destination, msgs[i].OrderKey())
 		}
 		if err != nil {
@@ -137,5 +145,8 @@ func apply(ctx context.Context, tx pgx.Tx, destination string, msgs []postrider.
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO campaign.effects (consumer, destination, key, seq, id)
 		SELECT $1, $2, * FROM unnest($3::text[], $4::bigint[], $5::text[]::uuid[])`, Name(destination), destination, keys, numbers, ids)
+	if err == nil && len(foreign) > 0 {
+		_, err = tx.Exec(ctx, "INSERT INTO campaign.foreign_ends SELECT unnest($1::bigint[])", foreign)
+	}
 	return err
 }

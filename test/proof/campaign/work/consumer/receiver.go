@@ -92,13 +92,13 @@ func newNotes(dir string) (*notes, error) {
 
 // add records a message. Positions are times, so that they also ascend over restarts.
 func (n *notes) add(m postrider.Message) error {
-	destination, key, seq, err := work.Read(m.Payload)
+	headers := work.OursOf(m.Headers)
+	if _, foreign := headers.Foreign(); foreign {
+		return nil
+	}
+	destination, key, seq, err := work.Read(m.Payload, headers)
 	if err != nil {
 		return err
-	}
-	var headers work.Ours
-	for name, value := range m.Headers {
-		headers.Add(name, value)
 	}
 	r := record.Receipt{Sum: record.Sum(m.Payload, headers)}
 	r.Destination, r.Key, r.Seq, r.ID = destination, key, seq, m.ID.String()

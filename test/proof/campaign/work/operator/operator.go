@@ -64,7 +64,7 @@ type deadLetter struct {
 	Error    string `json:"error"`
 }
 
-func (l deadLetter) poison() bool { return l.Type == work.TypePoison }
+func (l deadLetter) poison() bool { return l.Type == work.TypePoison || l.Type == work.TypeForeign }
 func (l deadLetter) held() bool   { return l.poison() && l.Status == string(feeds.StatusHeld) }
 func (l deadLetter) lost() bool   { return !l.poison() && l.Status == string(feeds.StatusDead) }
 

@@ -78,6 +78,10 @@ func (p *Producer) Run(ctx context.Context) {
 	}
 	all.Go(func() { p.settle(ctx) })
 	all.Wait()
+	p.close()
+}
+
+func (p *Producer) close() {
 	for _, pool := range p.pools {
 		pool.Close()
 	}
@@ -196,6 +200,11 @@ func (p *Producer) choose(shape Shape) []want {
 		switch {
 		case shape == Unnumbered:
 			w.key, w.count = work.UnnumberedKey(w.destination, rand.IntN(work.Unnumbered)), 1
+		case rand.IntN(12) == 0:
+			w.key = work.AwkwardKey(w.destination, rand.IntN(work.Awkward))
+			if work.OnlySQL(w.key) && !shape.inSQL() {
+				continue
+			}
 		case rand.IntN(5) == 0:
 			w.key = work.Key(w.destination, rand.IntN(4))
 		default:

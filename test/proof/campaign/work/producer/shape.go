@@ -45,6 +45,12 @@ func draw() Shape {
 	return Together
 }
 
+// inSQL reports whether messages are written without the library, which refuses longer texts than
+// the log.
+func (s Shape) inSQL() bool {
+	return s == Copy || s == Bulk || s == Values || s == Select || s == Function
+}
+
 func sorted(chosen map[string]want) []want {
 	return slices.SortedFunc(maps.Values(chosen), func(a, b want) int { return cmp.Compare(a.key, b.key) })
 }
@@ -55,7 +61,7 @@ func (p *Producer) insert(ctx context.Context, tx pgx.Tx, shape Shape, keys []wa
 		return p.unnumbered(ctx, tx, keys)
 	}
 	facts, err := p.number(ctx, tx, keys, func(destination, key string, seq int64) work.Fact {
-		if rand.Float64() < p.plan.Poison {
+		if rand.Float64() < p.plan.Poison && work.Spelling(key) != "" { // without a key, no operator can park it
 			return work.NewPoison(destination, key, seq)
 		}
 		return work.NewFact(destination, key, seq)
@@ -114,15 +120,16 @@ func (p *Producer) unnumbered(ctx context.Context, tx pgx.Tx, keys []want) error
 func record(ctx context.Context, tx pgx.Tx, facts []work.Fact) error {
 	var ids, destinations, keys []string
 	var numbers, sums []int64
-	var poison, unnumbered []bool
+	var poison, unnumbered, unordered []bool
 	for _, f := range facts {
 		ids, destinations, keys = append(ids, f.ID), append(destinations, f.Destination), append(keys, f.Key)
 		numbers, sums = append(numbers, f.Seq), append(sums, int64(f.Sum))
 		poison, unnumbered = append(poison, f.Poison), append(unnumbered, f.Unnumbered)
+		unordered = append(unordered, f.Unordered)
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO campaign.ledger (id, destination, key, seq, sum, poison, unnumbered)
-		SELECT * FROM unnest($1::text[]::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[], $7::boolean[])`,
-		ids, destinations, keys, numbers, sums, poison, unnumbered)
+	_, err := tx.Exec(ctx, `INSERT INTO campaign.ledger (id, destination, key, seq, sum, poison, unnumbered, unordered)
+		SELECT * FROM unnest($1::text[]::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[], $7::boolean[], $8::boolean[])`,
+		ids, destinations, keys, numbers, sums, poison, unnumbered, unordered)
 	return err
 }
 
@@ -160,11 +167,11 @@ func (p *Producer) enqueue(ctx context.Context, tx pgx.Tx, facts []work.Fact, sh
 }
 
 func copyIn(ctx context.Context, tx pgx.Tx, facts []work.Fact) error {
-	columns := []string{"id", "type", "key", "topic", "content_type", "headers", "payload"}
+	columns := []string{"id", "type", "key", "topic", "tenant_id", "content_type", "headers", "payload"}
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"postrider", "messages"}, columns, pgx.CopyFromSlice(len(facts), func(i int) ([]any, error) {
 		f := &facts[i]
 		m, err := f.Message()
-		return []any{[16]byte(m.ID), m.Type, f.Key, f.Topic, m.ContentType, asJSON(f.Headers), f.Payload}, err
+		return []any{[16]byte(m.ID), m.Type, m.Key, f.Topic, m.TenantID, m.ContentType, asJSON(f.Headers), f.Payload}, err
 	}))
 	return err
 }
@@ -175,26 +182,27 @@ func asValues(ctx context.Context, tx pgx.Tx, facts []work.Fact) error {
 	for i := range facts {
 		f := &facts[i]
 		n := len(arguments)
-		rows[i] = fmt.Sprintf("($%d::uuid, $%d, $%d, $%d, $%d, $%d::jsonb)", n+1, n+2, n+3, n+4, n+5, n+6)
-		arguments = append(arguments, f.ID, f.Type(), f.Key, f.Topic, f.Payload, asJSON(f.Headers))
+		rows[i] = fmt.Sprintf("($%d::uuid, $%d, $%d, $%d, $%d, $%d, $%d::jsonb)", n+1, n+2, n+3, n+4, n+5, n+6, n+7)
+		arguments = append(arguments, f.ID, f.Type(), work.Spelling(f.Key), f.Topic, work.Tenant(f.Key), f.Payload, asJSON(f.Headers))
 	}
-	_, err := tx.Exec(ctx, "INSERT INTO postrider.messages (id, type, key, topic, payload, headers) VALUES "+strings.Join(rows, ", "), arguments...)
+	_, err := tx.Exec(ctx, "INSERT INTO postrider.messages (id, type, key, topic, tenant_id, payload, headers) VALUES "+strings.Join(rows, ", "), arguments...)
 	return err
 }
 
 func asSelect(ctx context.Context, tx pgx.Tx, facts []work.Fact) error {
-	var ids, types, keys, topics, headers []string
+	var ids, types, keys, topics, tenants, headers []string
 	var payloads [][]byte
 	for i := range facts {
 		f := &facts[i]
-		ids, types, keys, topics = append(ids, f.ID), append(types, f.Type()), append(keys, f.Key), append(topics, f.Topic)
+		ids, types, keys, topics = append(ids, f.ID), append(types, f.Type()), append(keys, work.Spelling(f.Key)), append(topics, f.Topic)
+		tenants = append(tenants, work.Tenant(f.Key))
 		headers, payloads = append(headers, asJSON(f.Headers)), append(payloads, f.Payload)
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO postrider.messages (id, type, key, topic, headers, payload)
-		SELECT id, type, key, topic, headers, payload
-		FROM unnest($1::text[]::uuid[], $2::text[], $3::text[], $4::text[], $5::text[]::jsonb[], $6::bytea[]) WITH ORDINALITY
-		  AS f (id, type, key, topic, headers, payload, n)
-		ORDER BY n`, ids, types, keys, topics, headers, payloads)
+	_, err := tx.Exec(ctx, `INSERT INTO postrider.messages (id, type, key, topic, tenant_id, headers, payload)
+		SELECT id, type, key, topic, nullif(tenant, ''), headers, payload
+		FROM unnest($1::text[]::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[]::jsonb[], $7::bytea[]) WITH ORDINALITY
+		  AS f (id, type, key, topic, tenant, headers, payload, n)
+		ORDER BY n`, ids, types, keys, topics, tenants, headers, payloads)
 	return err
 }
 
@@ -202,8 +210,8 @@ func byFunction(ctx context.Context, tx pgx.Tx, facts []work.Fact) error {
 	var batch pgx.Batch
 	for i := range facts {
 		f := &facts[i]
-		batch.Queue("SELECT postrider.enqueue($1, payload_bytes => $2, topic => $3, key => $4, headers => $5::jsonb, id => $6::uuid)",
-			f.Type(), f.Payload, f.Topic, f.Key, asJSON(f.Headers), f.ID)
+		batch.Queue("SELECT postrider.enqueue($1, payload_bytes => $2, topic => $3, key => $4, headers => $5::jsonb, id => $6::uuid, tenant_id => $7)",
+			f.Type(), f.Payload, f.Topic, work.Spelling(f.Key), asJSON(f.Headers), f.ID, work.Tenant(f.Key))
 	}
 	return tx.SendBatch(ctx, &batch).Close()
 }
