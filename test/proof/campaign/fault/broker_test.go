@@ -29,6 +29,7 @@ var brokerChecks = map[string]func(s *scene){
 	"rabbitmq-memory-alarm": (*scene).memoryAlarm,
 	"redis-readonly":        func(s *scene) { s.redisRefuses("redis-readonly", "READONLY") },
 	"redis-oom":             func(s *scene) { s.redisRefuses("redis-oom", "OOM") },
+	"redis-forbidden":       func(s *scene) { s.redisRefuses("redis-forbidden", "NOPERM") },
 	"rabbitmq-queue-full":   (*scene).queueFull,
 	"nats-name-missing":     (*scene).subjectMissing,
 	"oversized-key":         (*scene).keyOversized,

@@ -63,6 +63,10 @@ type Running struct {
 	Target  string   // relay2
 	Detail  string   // additional information
 	Touches []string // as in record.Event
+	// Refuses is a destination that accepts nothing, so that the product must name the cause.
+	Refuses string
+	// Again is the number of messages that the product was asked to send again.
+	Again int64
 	// Heal ends the fault, and returns when its victim works again. It is called once.
 	Heal func(ctx context.Context) error
 }

@@ -230,7 +230,7 @@ func (w *World) Oversize(ctx context.Context, destination string) (taken bool, e
 	return commit(ctx, destination)
 }
 
-// Answer sets the HTTP receiver's response: ok, 404, 500, hang, redirect or slow; share is the
+// Answer sets the HTTP receiver's response: ok, 403, 404, 429, 500, 503, hang, redirect or slow; share is the
 // percentage of affected keys, 0 for one key.
 func (w *World) Answer(ctx context.Context, answer string, share int) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -65,10 +65,18 @@ func (s *stage) hurtOnce(ctx context.Context, p fault.Planned) {
 	event.Target, event.Detail = running.Target, running.Detail
 	began := event
 	began.Phase, began.Touches, began.Zombie, began.Clean = record.Begin, running.Touches, p.Kind.Zombie, p.Kind.Clean
+	began.Seconds, began.Again, began.Refuses = time.Since(event.At).Seconds(), running.Again, running.Refuses
 	s.note(began)
+	watched, look := context.WithCancel(healing)
+	var looking sync.WaitGroup
+	if running.Refuses != "" {
+		looking.Go(func() { s.watch.lookForCause(watched, began, time.Now()) })
+	}
 	s.screen.fault(p.Number, p.Kind.Name)
 	s.log.Info("fault", "n", p.Number, "kind", p.Kind.Name, "target", running.Target, "detail", running.Detail, "for", seconds(p.For))
 	wait(ctx, p.For)
+	look() // before the heal, after which status has nothing to say
+	looking.Wait()
 	err = running.Heal(healing)
 	healed := event
 	healed.At, healed.Phase = time.Now(), record.Heal

@@ -137,6 +137,7 @@ func (s *stage) build(ctx context.Context) (err error) {
 		Brokers: map[string]string{}, Receiver: s.world.ReceiverAddress(), Destinations: s.world.Destinations(),
 		Rate: o.rate / producers, Writers: writers, Keys: o.keys, Poison: 1.0 / 20_000, Pause: 30 * time.Millisecond, Linger: time.Second,
 	}
+	s.run.Attempts = world.Attempts
 	s.run.Once = []string{world.NATS, world.Redis}
 	if o.once {
 		s.run.Once = append(s.run.Once, world.Kafka)
