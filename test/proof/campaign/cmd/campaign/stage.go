@@ -211,8 +211,12 @@ func (s *stage) begin(ctx context.Context) error {
 		}
 		addresses[i] = address
 	}
-	for i := range consumers {
-		if err := s.spawn(&s.others, world.Consumer, fmt.Sprintf("consumer%d", i+1), "consume", "--number", fmt.Sprint(i+1)); err != nil {
+	for i := range consumers + 1 {
+		role := world.Consumer
+		if i == consumers {
+			role = world.Guest
+		}
+		if err := s.spawn(&s.others, role, fmt.Sprintf("consumer%d", i+1), "consume", "--number", fmt.Sprint(i+1)); err != nil {
 			return err
 		}
 	}
@@ -244,7 +248,7 @@ func (s *stage) spawn(into *[]*world.Process, role world.Role, name, command str
 		return err
 	}
 	p, err := s.world.Spawn(world.Program{
-		Name: name, Role: role, Path: self, Metrics: "http://" + metrics + "/metrics",
+		Name: name, Role: role, Path: self, Metrics: "http://" + metrics + "/metrics", Idle: role == world.Guest,
 		Args: append([]string{command, "--plan", s.planFile(), "--name", name, "--metrics", metrics}, more...),
 	})
 	if err == nil {

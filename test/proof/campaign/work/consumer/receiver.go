@@ -29,13 +29,13 @@ import (
 // Its responses can be changed: POST /control?answer=500&share=30 affects 30 % of the keys until
 // the next such request; a share of 0 is one key, that of the next message. Answers are ok, hang,
 // redirect, slow, and those of refusals.
-func Receive(ctx context.Context, plan work.Plan, log *slog.Logger) error {
+func Receive(ctx context.Context, plan work.Plan, m *Manner, log *slog.Logger) error {
 	pool, db, err := open(ctx, plan)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	in, err := newInbox(db, world.HTTP, log)
+	in, err := newInbox(db, world.HTTP, m, log)
 	if err != nil {
 		return err
 	}
