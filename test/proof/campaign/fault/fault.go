@@ -73,7 +73,7 @@ type Running struct {
 
 // Kinds returns all kinds, sorted by name.
 func Kinds() []Kind {
-	all := slices.Concat(relayKinds(), clientKinds(), databaseKinds(), sqlKinds(), networkKinds(), brokerKinds(), httpKinds(), consumerKinds())
+	all := slices.Concat(relayKinds(), clientKinds(), databaseKinds(), sqlKinds(), networkKinds(), brokerKinds(), httpKinds(), consumerKinds(), operatorKinds())
 	slices.SortFunc(all, func(a, b Kind) int {
 		if a.Name < b.Name {
 			return -1

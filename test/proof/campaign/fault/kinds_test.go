@@ -14,7 +14,7 @@ func TestFaults(t *testing.T) {
 	need.Long(t, "six minutes")
 	s := newScene(t)
 	checks := map[string]func(s *scene){}
-	for _, group := range []map[string]func(s *scene){processChecks, databaseChecks, sqlChecks, networkChecks, brokerChecks, httpChecks, consumerChecks} {
+	for _, group := range []map[string]func(s *scene){processChecks, databaseChecks, sqlChecks, networkChecks, brokerChecks, httpChecks, consumerChecks, operatorChecks} {
 		for name, check := range group {
 			checks[name] = check
 		}
