@@ -2,11 +2,13 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/postrider/postrider/test/proof/campaign/record"
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
 
@@ -46,6 +48,10 @@ func brokerKinds() []Kind {
 			Name: "redis-forbidden", Doc: "the right to append to streams is revoked at Redis, and given back", Weight: 3, Destination: world.Redis,
 			Claims: []string{world.Redis}, Shortest: 3 * time.Second, Longest: longEnough,
 			Begin: redisState([]any{"ACL", "SETUSER", "default", "-xadd"}, []any{"ACL", "SETUSER", "default", "+xadd"}),
+		},
+		{
+			Name: "rabbitmq-forbidden", Doc: "the right to publish is revoked at RabbitMQ, and given back", Weight: 3, Destination: world.RabbitMQ,
+			Claims: []string{world.RabbitMQ}, Shortest: 3 * time.Second, Longest: longEnough, Takes: 6 * time.Second, Begin: forbidPublishing,
 		},
 		{
 			Name: "rabbitmq-queue-full", Doc: "the consumers' queue is full and rejects messages", Weight: 4, Destination: world.RabbitMQ,
@@ -172,6 +178,24 @@ func fillQueue(ctx context.Context, w *world.World, _ *rand.Rand) (*Running, err
 	return &Running{Target: world.RabbitMQ, Touches: []string{world.RabbitMQ}, Refuses: world.RabbitMQ, Heal: func(ctx context.Context) error {
 		return w.RabbitMQCtl(ctx, "clear_policy", "full")
 	}}, nil
+}
+
+// forbidPublishing revokes the right to publish. Channels remember what they were allowed, so all
+// connections are closed.
+func forbidPublishing(ctx context.Context, w *world.World, _ *rand.Rand) (*Running, error) {
+	allow := func(ctx context.Context, write string) error {
+		return w.RabbitMQCtl(ctx, "set_permissions", "guest", ".*", write, ".*")
+	}
+	if err := allow(ctx, "^$"); err != nil {
+		return nil, err
+	}
+	if err := w.RabbitMQCtl(ctx, "close_all_connections", "rights were revoked"); err != nil {
+		return nil, errors.Join(err, allow(ctx, ".*"))
+	}
+	return &Running{
+		Target: world.RabbitMQ, Touches: []string{world.RabbitMQ, record.Consumer}, Refuses: world.RabbitMQ,
+		Heal: func(ctx context.Context) error { return allow(ctx, ".*") },
+	}, nil
 }
 
 func loseSubject(ctx context.Context, w *world.World, _ *rand.Rand) (*Running, error) {

@@ -12,8 +12,16 @@ var operatorChecks = map[string]func(s *scene){
 	"operator-shards": (*scene).resharded,
 }
 
-func (s *scene) paused() {
+// served waits until relays have created their feeds.
+func (s *scene) served() {
 	s.Helper()
+	s.eventually("there are feeds", func() bool {
+		return s.ask("SELECT count(*)::text FROM postrider.feeds") == fmt.Sprint(len(s.Destinations()))
+	})
+}
+
+func (s *scene) paused() {
+	s.served()
 	r := s.begin("operator-pause", "")
 	is := fmt.Sprintf("SELECT paused::text FROM postrider.feeds WHERE name = '%s'", r.Target)
 	s.expect(is, "true")
@@ -24,7 +32,7 @@ func (s *scene) paused() {
 // enqueue writes a message for each destination, and waits until they are delivered. The stand-in
 // for the receiver accepts everything.
 func (s *scene) enqueue() {
-	s.Helper()
+	s.served()
 	for _, d := range s.Destinations() {
 		if out, err := s.Postrider(s.Context(), "enqueue", "campaign.fact", "--topic", d, "--key", "k", "--payload", "{}"); err != nil {
 			s.Fatal(out, err)
@@ -54,6 +62,7 @@ func (s *scene) replayed() {
 }
 
 func (s *scene) resharded() {
+	s.served()
 	r := s.begin("operator-shards", "")
 	has := fmt.Sprintf("SELECT shards::text FROM postrider.feeds WHERE name = '%s'", r.Target)
 	var to, before int

@@ -42,9 +42,16 @@ func LookAtWaiting(ctx context.Context, db *pgx.Conn) (w record.Waiting, err err
 	if err != nil {
 		return w, err
 	}
-	if rows, err = db.Query(ctx, behind); err != nil {
-		return w, err
-	}
-	w.Shards, err = pgx.CollectRows(rows, pgx.RowToStructByPos[record.Shard])
+	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+		// As in postrider.pending: statistics of the log are always old.
+		if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off"); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, behind)
+		if err == nil {
+			w.Shards, err = pgx.CollectRows(rows, pgx.RowToStructByPos[record.Shard])
+		}
+		return err
+	})
 	return w, err
 }

@@ -30,29 +30,20 @@ type trouble struct {
 }
 
 // lookForCause asks the product, until ctx ends, why a destination accepts nothing, and notes when
-// an operator could have read it: when status names the destination with a cause, and doctor too.
+// an operator could first read it in status, once doctor has said it too.
 func (w *watch) lookForCause(ctx context.Context, began record.Event, ready time.Time) {
+	named := record.Event{Fault: began.Fault, Kind: began.Kind, Target: began.Refuses, Phase: record.Named}
 	before := map[string]int64{} // failures of problems that are older than the fault
 	for {
-		if asked, ok := w.status(ctx, began.Refuses); ok {
-			for _, t := range asked {
-				at := t.Since
-				if at.Before(began.At) { // the problem is older: it is the cause if messages fail again
-					if known, seen := before[t.Name]; !seen || t.Failures == known {
-						before[t.Name] = t.Failures
-						continue
-					}
-					at = time.Now()
-				}
-				if !w.doctorNames(ctx, began.Refuses) {
-					continue
-				}
-				named := record.Event{Fault: began.Fault, Kind: began.Kind, Target: began.Refuses, Phase: record.Named, Detail: t.Cause}
-				named.Seconds = max(0, at.Sub(ready).Seconds())
-				w.stage.note(named)
-				w.stage.log.Info("the cause is named", "n", began.Fault, "kind", began.Kind, "after", seconds(at.Sub(ready)), "cause", t.Cause)
-				return
+		if named.Detail == "" {
+			if cause, at := w.cause(ctx, began, before); cause != "" {
+				named.Detail, named.Seconds = cause, max(0, at.Sub(ready).Seconds())
 			}
+		}
+		if named.Detail != "" && w.doctorNames(ctx, began.Refuses) {
+			w.stage.note(named)
+			w.stage.log.Info("the cause is named", "n", began.Fault, "kind", began.Kind, "after", named.Seconds, "cause", named.Detail)
+			return
 		}
 		if !wait(ctx, causeEvery) {
 			return
@@ -60,13 +51,28 @@ func (w *watch) lookForCause(ctx context.Context, began record.Event, ready time
 	}
 }
 
+// cause returns what status says about a fault, and since when it does.
+func (w *watch) cause(ctx context.Context, began record.Event, before map[string]int64) (cause string, at time.Time) {
+	for _, t := range w.status(ctx, began.Refuses) {
+		known, seen := before[t.Name]
+		switch {
+		case !t.Since.Before(began.At):
+			return t.Cause, t.Since
+		case seen && t.Failures > known: // an older problem goes on
+			return t.Cause, time.Now()
+		}
+		before[t.Name] = t.Failures
+	}
+	return "", at
+}
+
 // status returns the problems with a destination that status names. Its exit status says only that
 // there are some.
-func (w *watch) status(ctx context.Context, destination string) (named []trouble, ok bool) {
+func (w *watch) status(ctx context.Context, destination string) (named []trouble) {
 	text, _ := w.stage.world.Postrider(ctx, "status", "--json")
 	var r statusReport
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return nil, false
+		return nil
 	}
 	for _, f := range r.Feeds {
 		for _, t := range f.Problems {
@@ -75,7 +81,7 @@ func (w *watch) status(ctx context.Context, destination string) (named []trouble
 			}
 		}
 	}
-	return named, true
+	return named
 }
 
 // doctorNames reports whether doctor says that a destination accepts nothing.

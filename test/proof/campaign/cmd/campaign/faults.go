@@ -75,11 +75,11 @@ func (s *stage) hurtOnce(ctx context.Context, p fault.Planned) {
 	s.screen.fault(p.Number, p.Kind.Name)
 	s.log.Info("fault", "n", p.Number, "kind", p.Kind.Name, "target", running.Target, "detail", running.Detail, "for", seconds(p.For))
 	wait(ctx, p.For)
-	look() // before the heal, after which status has nothing to say
-	looking.Wait()
 	err = running.Heal(healing)
 	healed := event
 	healed.At, healed.Phase = time.Now(), record.Heal
+	look()
+	looking.Wait()
 	healed.Seconds = healed.At.Sub(event.At).Seconds()
 	if err != nil {
 		healed.Detail = "the heal failed: " + err.Error()
