@@ -2,12 +2,19 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"github.com/postrider/postrider/test/proof/campaign/record"
 	"github.com/postrider/postrider/test/proof/campaign/world"
 )
+
+// longEnough is the longest duration of faults whose cause the product must name: about a third of
+// them then last for more than the 12 s from which the oracle judges that.
+const longEnough = 18 * time.Second
 
 func brokerKinds() []Kind {
 	kinds := []Kind{
@@ -29,21 +36,30 @@ func brokerKinds() []Kind {
 		},
 		{
 			Name: "redis-readonly", Doc: "Redis has become a replica, and refuses writes", Weight: 3, Destination: world.Redis,
-			Claims: []string{world.Redis}, Shortest: 2 * time.Second, Longest: 8 * time.Second,
+			Claims: []string{world.Redis}, Shortest: 2 * time.Second, Longest: longEnough,
 			Begin: redisState([]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"}),
 		},
 		{
 			Name: "redis-oom", Doc: "Redis has no memory left, and refuses writes", Weight: 3, Destination: world.Redis,
-			Claims: []string{world.Redis}, Shortest: 2 * time.Second, Longest: 8 * time.Second,
+			Claims: []string{world.Redis}, Shortest: 2 * time.Second, Longest: longEnough,
 			Begin: redisState([]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}),
 		},
 		{
+			Name: "redis-forbidden", Doc: "the right to append to streams is revoked at Redis, and given back", Weight: 3, Destination: world.Redis,
+			Claims: []string{world.Redis}, Shortest: 3 * time.Second, Longest: longEnough,
+			Begin: redisState([]any{"ACL", "SETUSER", "default", "-xadd"}, []any{"ACL", "SETUSER", "default", "+xadd"}),
+		},
+		{
+			Name: "rabbitmq-forbidden", Doc: "the right to publish is revoked at RabbitMQ, and given back", Weight: 3, Destination: world.RabbitMQ,
+			Claims: []string{world.RabbitMQ}, Shortest: 3 * time.Second, Longest: longEnough, Takes: 6 * time.Second, Begin: forbidPublishing,
+		},
+		{
 			Name: "rabbitmq-queue-full", Doc: "the consumers' queue is full and rejects messages", Weight: 4, Destination: world.RabbitMQ,
-			Claims: []string{world.RabbitMQ}, Shortest: 3 * time.Second, Longest: 12 * time.Second, Takes: 5 * time.Second, Begin: fillQueue,
+			Claims: []string{world.RabbitMQ}, Shortest: 3 * time.Second, Longest: longEnough, Takes: 5 * time.Second, Begin: fillQueue,
 		},
 		{
 			Name: "nats-name-missing", Doc: "no stream has the subject for a while", Weight: 4, Destination: world.NATS,
-			Claims: []string{world.NATS}, Shortest: 3 * time.Second, Longest: 12 * time.Second, Begin: loseSubject,
+			Claims: []string{world.NATS}, Shortest: 3 * time.Second, Longest: longEnough, Begin: loseSubject,
 		},
 		{
 			Name: "oversized-key", Doc: "somebody writes a message in SQL whose key is longer than the limit", Weight: 2, Shortest: time.Second,
@@ -67,7 +83,7 @@ func brokerKinds() []Kind {
 		touches := []string{b.destination}
 		kinds = append(kinds, Kind{
 			Name: b.destination + "-kill", Doc: "a server of " + b.destination + " is killed and started again", Weight: 4, Destination: b.destination,
-			Claims: touches, Shortest: time.Second, Longest: 6 * time.Second, Takes: b.starts, Begin: killServer(b.servers, touches),
+			Claims: touches, Shortest: time.Second, Longest: longEnough, Takes: b.starts, Begin: killServer(b.servers, touches),
 		}, Kind{
 			Name: b.destination + "-pause", Doc: "a server of " + b.destination + " does nothing for a while", Weight: 4, Destination: b.destination,
 			// What was sent meanwhile stays in its buffers and is accepted later.
@@ -88,7 +104,11 @@ func killServer(names, touches []string) func(context.Context, *world.World, *ra
 		if err := s.Kill(ctx); err != nil {
 			return nil, err
 		}
-		return &Running{Target: name, Touches: touches, Heal: s.Start}, nil
+		r := &Running{Target: name, Touches: touches, Heal: s.Start}
+		if len(names) == 1 && slices.Contains(w.Destinations(), name) {
+			r.Refuses = name
+		}
+		return r, nil
 	}
 }
 
@@ -142,7 +162,7 @@ func redisState(bad, good []any) func(context.Context, *world.World, *rand.Rand)
 		if err := w.RedisDo(ctx, bad...); err != nil {
 			return nil, err
 		}
-		return &Running{Target: world.Redis, Touches: []string{world.Redis}, Heal: func(ctx context.Context) error {
+		return &Running{Target: world.Redis, Touches: []string{world.Redis}, Refuses: world.Redis, Heal: func(ctx context.Context) error {
 			return w.RedisDo(ctx, good...)
 		}}, nil
 	}
@@ -155,9 +175,27 @@ func fillQueue(ctx context.Context, w *world.World, _ *rand.Rand) (*Running, err
 	if err := w.RabbitMQCtl(ctx, "set_policy", "--apply-to", "queues", "full", "^campaign$", full); err != nil {
 		return nil, err
 	}
-	return &Running{Target: world.RabbitMQ, Touches: []string{world.RabbitMQ}, Heal: func(ctx context.Context) error {
+	return &Running{Target: world.RabbitMQ, Touches: []string{world.RabbitMQ}, Refuses: world.RabbitMQ, Heal: func(ctx context.Context) error {
 		return w.RabbitMQCtl(ctx, "clear_policy", "full")
 	}}, nil
+}
+
+// forbidPublishing revokes the right to publish. Channels remember what they were allowed, so all
+// connections are closed.
+func forbidPublishing(ctx context.Context, w *world.World, _ *rand.Rand) (*Running, error) {
+	allow := func(ctx context.Context, write string) error {
+		return w.RabbitMQCtl(ctx, "set_permissions", "guest", ".*", write, ".*")
+	}
+	if err := allow(ctx, "^$"); err != nil {
+		return nil, err
+	}
+	if err := w.RabbitMQCtl(ctx, "close_all_connections", "rights were revoked"); err != nil {
+		return nil, errors.Join(err, allow(ctx, ".*"))
+	}
+	return &Running{
+		Target: world.RabbitMQ, Touches: []string{world.RabbitMQ, record.Consumer}, Refuses: world.RabbitMQ,
+		Heal: func(ctx context.Context) error { return allow(ctx, ".*") },
+	}, nil
 }
 
 func loseSubject(ctx context.Context, w *world.World, _ *rand.Rand) (*Running, error) {
@@ -165,7 +203,7 @@ func loseSubject(ctx context.Context, w *world.World, _ *rand.Rand) (*Running, e
 	if err := w.MoveSubject(ctx, world.NATS, elsewhere); err != nil {
 		return nil, err
 	}
-	return &Running{Target: world.NATS, Touches: []string{world.NATS}, Heal: func(ctx context.Context) error {
+	return &Running{Target: world.NATS, Touches: []string{world.NATS}, Refuses: world.NATS, Heal: func(ctx context.Context) error {
 		return w.MoveSubject(ctx, elsewhere, world.NATS)
 	}}, nil
 }

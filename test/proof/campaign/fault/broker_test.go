@@ -29,6 +29,8 @@ var brokerChecks = map[string]func(s *scene){
 	"rabbitmq-memory-alarm": (*scene).memoryAlarm,
 	"redis-readonly":        func(s *scene) { s.redisRefuses("redis-readonly", "READONLY") },
 	"redis-oom":             func(s *scene) { s.redisRefuses("redis-oom", "OOM") },
+	"redis-forbidden":       func(s *scene) { s.redisRefuses("redis-forbidden", "NOPERM") },
+	"rabbitmq-forbidden":    (*scene).publishingForbidden,
 	"rabbitmq-queue-full":   (*scene).queueFull,
 	"nats-name-missing":     (*scene).subjectMissing,
 	"oversized-key":         (*scene).keyOversized,
@@ -157,6 +159,42 @@ func (s *scene) queueFull() {
 	s.eventually("it rejects messages", func() bool { return !accepted() })
 	s.heal(r)
 	s.eventually("it takes messages", accepted)
+}
+
+// publishingForbidden checks that a new connection must not publish, and may afterwards.
+func (s *scene) publishingForbidden() {
+	publish := func() error {
+		conn, err := amqp.Dial(s.Broker(world.RabbitMQ))
+		if err != nil {
+			s.Fatal(err)
+		}
+		defer conn.Close()
+		channel, err := conn.Channel()
+		if err != nil {
+			s.Fatal(err)
+		}
+		if err := channel.Confirm(false); err != nil {
+			s.Fatal(err)
+		}
+		closed := channel.NotifyClose(make(chan *amqp.Error, 1))
+		c, err := channel.PublishWithDeferredConfirm("amq.fanout", "campaign", false, false, amqp.Publishing{})
+		if err != nil {
+			return err
+		}
+		if c.Wait() {
+			return nil
+		}
+		return <-closed
+	}
+	if err := publish(); err != nil {
+		s.Fatal(err)
+	}
+	r := s.begin("rabbitmq-forbidden", "")
+	if err := publish(); err == nil || !strings.Contains(err.Error(), "ACCESS_REFUSED") {
+		s.Errorf("publishing: %v", err)
+	}
+	s.heal(r)
+	s.eventually("it is allowed", func() bool { return publish() == nil })
 }
 
 // subjectMissing checks that no stream has the subject, and that one has it afterwards.

@@ -64,13 +64,18 @@ type Running struct {
 	Detail  string   // additional information
 	Touches []string // as in record.Event
 	Tenant  string   // floods the target
+	// Refuses is a destination that accepts nothing, so that the product must name the cause.
+	Refuses string
+	// Again is the number of messages that the product was asked to send again.
+	Again int64
 	// Heal ends the fault, and returns when its victim works again. It is called once.
 	Heal func(ctx context.Context) error
 }
 
 // Kinds returns all kinds, sorted by name.
 func Kinds() []Kind {
-	all := slices.Concat(relayKinds(), clientKinds(), databaseKinds(), sqlKinds(), networkKinds(), brokerKinds(), httpKinds(), loadKinds())
+	all := slices.Concat(relayKinds(), clientKinds(), databaseKinds(), sqlKinds(), networkKinds(), brokerKinds(), httpKinds(),
+		consumerKinds(), operatorKinds(), loadKinds())
 	slices.SortFunc(all, func(a, b Kind) int {
 		if a.Name < b.Name {
 			return -1

@@ -3,6 +3,9 @@ package fault_test
 import "strings"
 
 var httpChecks = map[string]func(s *scene){
+	"http-403":      func(s *scene) { s.told("http-403", "403") },
+	"http-429":      func(s *scene) { s.told("http-429", "429") },
+	"http-503-key":  func(s *scene) { s.told("http-503-key", "503") },
 	"http-404":      func(s *scene) { s.told("http-404", "404") },
 	"http-500-key":  func(s *scene) { s.told("http-500-key", "500") },
 	"http-500":      func(s *scene) { s.told("http-500", "500") },

@@ -14,7 +14,9 @@ func TestFaults(t *testing.T) {
 	need.Long(t, "six minutes")
 	s := newScene(t)
 	checks := map[string]func(s *scene){}
-	for _, group := range []map[string]func(s *scene){processChecks, databaseChecks, sqlChecks, networkChecks, brokerChecks, httpChecks, loadChecks} {
+	for _, group := range []map[string]func(s *scene){
+		processChecks, databaseChecks, sqlChecks, networkChecks, brokerChecks, httpChecks, consumerChecks, operatorChecks, loadChecks,
+	} {
 		for name, check := range group {
 			checks[name] = check
 		}

@@ -123,8 +123,11 @@ func (s *scene) people() {
 	if err := s.StartRelays(s.Context()); err != nil {
 		s.Fatal(err)
 	}
-	for _, role := range []world.Role{world.Producer, world.Consumer, world.Receiver} {
-		if _, err := s.Spawn(world.Program{Name: string(role) + "1", Role: role, Path: "sleep", Args: []string{"86400"}}); err != nil {
+	for _, role := range []world.Role{world.Producer, world.Consumer, world.Receiver, world.Guest} {
+		if _, err := s.Spawn(world.Program{
+			Name: string(role) + "1", Role: role, Path: "sleep", Args: []string{"86400"}, Metrics: "http://" + s.ReceiverAddress() + "/metrics",
+			Idle: role == world.Guest,
+		}); err != nil {
 			s.Fatal(err)
 		}
 	}

@@ -50,7 +50,8 @@ func CheckReader(r *record.Reader) (Verdict, error) {
 		return v, err
 	}
 	liveness, recoveries := checkRecovery(r.Run, f, samples)
-	v.Findings = append(v.Findings, leases, beside.judge(liveness), checkDatabase(f, samples), checkProcesses(samples))
+	v.Findings = append(v.Findings, leases, beside.judge(liveness), checkDatabase(f, samples), checkProcesses(samples),
+		checkNamed(f), checkProgress(f, samples), checkDead(r.Run, f, samples))
 	slices.SortStableFunc(v.Findings, func(a, b Finding) int { return cmp.Or(len(a.ID)-len(b.ID), strings.Compare(a.ID, b.ID)) })
 	v.Recoveries = recoveries
 	if !v.Interrupted {

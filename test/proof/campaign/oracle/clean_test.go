@@ -9,7 +9,7 @@ func TestCleanHistoriesAreClean(t *testing.T) {
 	for seed := range uint64(5) {
 		h := newHistory(seed, 3000)
 		v := h.check(t)
-		if len(v.Findings) != 12 {
+		if len(v.Findings) != 15 {
 			t.Fatalf("%d findings", len(v.Findings))
 		}
 		for i, f := range v.Findings {
@@ -67,7 +67,18 @@ func TestMissingFilesAreNotChecked(t *testing.T) {
 		{"dead", func(h *history) { h.without = []string{"dead"} }, []string{"I11"}},
 		{"leases", func(h *history) { h.without = []string{"leases"} }, []string{"I8"}},
 		{"empty leases", func(h *history) { h.leases = nil }, []string{"I8"}},
-		{"samples", func(h *history) { h.samples = nil }, []string{"I9", "I10", "I12"}},
+		{"samples", func(h *history) { h.samples = nil }, []string{"I9", "I10", "I12", "I14", "I15"}},
+		{"what waits", func(h *history) {
+			for i := range h.samples {
+				h.samples[i].Waiting = nil
+			}
+		}, []string{"I14", "I15"}},
+		{"attempts", func(h *history) { h.run.Attempts = 0 }, []string{"I15"}},
+		{"a destination that refuses", func(h *history) {
+			for i := range h.timeline {
+				h.timeline[i].Refuses = ""
+			}
+		}, []string{"I13"}},
 		{"backlog", func(h *history) {
 			for i := range h.samples {
 				h.samples[i].Backlog = nil

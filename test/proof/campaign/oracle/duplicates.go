@@ -11,12 +11,14 @@ import (
 func (v *Verdict) judgeDuplicates(all []*arrivals) Finding {
 	var unexplained evidence
 	var latest time.Duration
+	var asked int64
 	var places []string
 	v.Duplicates = map[string]int64{}
 	perFault := map[*span]int64{}
 	for _, a := range all {
 		unexplained.merge(a.unexplained)
 		latest = max(latest, a.latest)
+		asked += a.asked
 		if a.duplicates > 0 || a.once {
 			places = append(places, fmt.Sprintf("%s %d", a.destination, a.duplicates))
 		}
@@ -37,6 +39,9 @@ func (v *Verdict) judgeDuplicates(all []*arrivals) Finding {
 	}
 	share := v.Counts.DuplicateShare()
 	note := fmt.Sprintf("%d duplicates of %d events, %d not explained", v.Counts.Duplicates, v.Counts.Events, unexplained.count)
+	if asked > 0 {
+		note = join(note, fmt.Sprintf("%d more that operators asked for", asked))
+	}
 	if len(places) > 0 {
 		slices.Sort(places)
 		note = join(note, strings.Join(places, ", "))

@@ -23,7 +23,13 @@ type span struct {
 	record.Event           // of its begin
 	heal         time.Time // zero: never
 	recovered    time.Time // zero: not recorded
+	named        bool      // an operator could read its cause
+	silence      time.Duration
+	again        int64 // of the messages that were asked for again, those that have not come
 }
+
+// ready returns when the fault had fully begun.
+func (s *span) ready() time.Time { return s.At.Add(time.Duration(s.Seconds * float64(time.Second))) }
 
 // hinders reports whether this fault may delay messages.
 func (s *span) hinders() bool {
@@ -64,7 +70,7 @@ func readFaults(r *record.Reader) (*faults, error) {
 		s := byNumber[e.Fault]
 		switch {
 		case e.Phase == record.Begin:
-			s = &span{Event: e}
+			s = &span{Event: e, again: e.Again}
 			byNumber[e.Fault] = s
 			f.spans = append(f.spans, s)
 		case s == nil:
@@ -72,6 +78,8 @@ func readFaults(r *record.Reader) (*faults, error) {
 			s.heal = e.At
 		case e.Phase == record.Recovered:
 			s.recovered = e.At
+		case e.Phase == record.Named:
+			s.named, s.silence = true, time.Duration(e.Seconds*float64(time.Second))
 		}
 	}
 	slices.SortStableFunc(f.spans, func(a, b *span) int { return cmp.Or(a.At.Compare(b.At), a.Fault-b.Fault) })
@@ -127,6 +135,12 @@ func (f *faults) explains(at time.Time, destination string) (found *span) {
 	},
 		func(s *span) bool { found = s; return false })
 	return found
+}
+
+// asked returns the fault in which an operator asked for messages again, if not all of them have
+// come. Each such fault touches one destination.
+func (f *faults) asked(at time.Time, destination string) *span {
+	return f.find(at, reach, func(s *span) bool { return s.Touch(destination) && s.again > 0 })
 }
 
 // zombie returns the fault after which a replaced relay may have resumed.

@@ -36,10 +36,13 @@ var quiet = begin.Add(50 * time.Second)
 var clean = []record.Event{
 	{Kind: "relay-kill", Target: "relay1", Touches: []string{record.Relay}},
 	{Kind: "relay-stop", Target: "relay2", Touches: []string{record.Relay}, Clean: true},
-	{Kind: "broker-kill", Target: "kafka", Touches: []string{"kafka"}},
+	{Kind: "broker-kill", Target: "kafka", Touches: []string{"kafka"}, Refuses: "kafka", Seconds: 1},
 	{Kind: "relay-pause", Target: "relay3", Touches: []string{record.Relay}, Zombie: true},
 	{Kind: "consumer-kill", Target: "consumer1", Touches: []string{record.Consumer}},
 }
+
+// brokerFault is the number of the fault in which Kafka accepts nothing.
+const brokerFault = 3
 
 func faultBegin(i int) time.Time { return begin.Add(time.Duration(i+1) * 100 * time.Second) }
 
@@ -53,6 +56,7 @@ func newHistory(seed uint64, messages int) *history {
 		Healed:    begin.Add((minutes - 1) * time.Minute),
 		Consumers: map[string][]string{"kafka": {"billing", "stock"}, "nats": {"billing"}},
 		Tallies:   map[string]record.Tally{},
+		Attempts:  3,
 	}
 	for i, e := range clean {
 		e.Fault, e.At, e.Phase = i+1, faultBegin(i), record.Begin
@@ -60,6 +64,7 @@ func newHistory(seed uint64, messages int) *history {
 			record.Event{Fault: e.Fault, Kind: e.Kind, At: e.At.Add(10 * time.Second), Phase: record.Heal, Seconds: 10},
 			record.Event{Fault: e.Fault, Kind: e.Kind, At: e.At.Add(13 * time.Second), Phase: record.Recovered, Seconds: 3})
 	}
+	h.timeline = append(h.timeline, record.Event{Fault: brokerFault, Phase: record.Named, At: faultBegin(2).Add(5 * time.Second), Seconds: 4})
 	h.deliver(random, messages)
 	for i := range int64(30) {
 		h.foreign = append(h.foreign, record.Foreign{N: i + 1, Destination: "nats", Form: "bare", Ends: 1 + i%2})
@@ -131,6 +136,7 @@ func (h *history) arrive(r record.Receipt) {
 func (h *history) watch(random *rand.Rand) {
 	for at := begin; at.Before(h.run.End); at = at.Add(5 * time.Second) {
 		s := record.Sample{At: at, Database: &record.DatabaseSample{Deadlocks: 3, IdleSeconds: 0.1}, Backlog: &record.Backlog{Messages: 3, OldestSeconds: 0.1}}
+		s.Waiting = &record.Waiting{Dead: []record.DeadLetter{{ID: "poison", Feed: "kafka", Poison: true, Attempts: 1, Error: "too large"}}}
 		for relay := range 3 {
 			s.Processes = append(s.Processes, record.Process{
 				Name: fmt.Sprintf("relay%d", relay+1), Role: "relay", PID: 100 + relay,

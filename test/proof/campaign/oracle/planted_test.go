@@ -87,6 +87,17 @@ var plants = []planted{
 		h.run.Once = []string{"kafka"}
 		h.again("kafka", faultBegin(0).Add(time.Second))
 	}, "I6", -1, "where nothing may"},
+	{"a duplicate more than an operator asked for", func(h *history) {
+		h.replay(1)
+		h.again("nats", quiet)
+		h.again("nats", quiet)
+		h.run.Once = []string{"nats"}
+		h.receipts["nats"] = firsts(h.receipts["nats"], quiet)
+	}, "I6", -1, "where nothing may"},
+	{"a duplicate at another destination than an operator asked for", func(h *history) {
+		h.replay(1)
+		h.again("kafka", quiet)
+	}, "I6", -1, "kafka"},
 	{"a changed byte", func(h *history) { h.receipts["http"][30].Sum++ }, "I7", 1, "has the sum"},
 	{"two holders of a row", func(h *history) {
 		row := h.leases[300]
@@ -137,6 +148,25 @@ var plants = []planted{
 	}, "I12", 1, "goroutines grew"},
 	{"a leak of files", func(h *history) { h.grow(func(p *record.Process, n int) { p.Files += n }) }, "I12", 1, "open files grew"},
 	{"a leak of memory", func(h *history) { h.grow(func(p *record.Process, n int) { p.RSS += int64(n) << 20 }) }, "I12", 1, "bytes of memory grew"},
+	{"a cause that is named late", func(h *history) { h.name(11) }, "I13", 11, "no status or doctor said why"},
+	{"a cause that is never named", func(h *history) {
+		h.timeline = slices.DeleteFunc(h.timeline, func(e record.Event) bool { return e.Phase == record.Named })
+		h.timeline[3*(brokerFault-1)+1].At = faultBegin(2).Add(14 * time.Second)
+	}, "I13", 13, "kafka accepted nothing"},
+	{"a message that waits for nothing", func(h *history) {
+		for i := range h.samples[50:53] {
+			h.samples[50+i].Waiting.Silent = []string{"kafka k1: seq 7 waiting"}
+		}
+	}, "I14", 1, "seq 7 waiting"},
+	{"a shard that stands still", func(h *history) { h.stand(faultBegin(0).Add(20*time.Second), 70*time.Second) }, "I14", 1, "kafka/2 had messages"},
+	{"a shard that stands still after a fault", func(h *history) { h.stand(faultBegin(2), 80*time.Second) }, "I14", 1, "kafka/2 had messages"},
+	{"a shard that stands still while another destination is down", func(h *history) {
+		h.timeline[3*(brokerFault-1)].Touches = []string{"nats"}
+		h.stand(faultBegin(2).Add(-30*time.Second), 70*time.Second)
+	}, "I14", 1, "kafka/2 had messages"},
+	{"a dead letter without an error", func(h *history) { h.bury(record.DeadLetter{Attempts: 3}) }, "I15", 1, "without an error"},
+	{"a dead letter after one attempt", func(h *history) { h.bury(record.DeadLetter{Attempts: 1, Error: "no"}) }, "I15", 1, "after 1 attempts of 3"},
+	{"a dead letter of relays that nobody killed", func(h *history) { h.bury(record.DeadLetter{Error: "relay: " + crashes + " (2 times)"}) }, "I15", 1, crashes},
 }
 
 // Every invariant detects its violation, and no other invariant is reported as broken.
@@ -169,7 +199,7 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 			}
 		})
 	}
-	for i := range 12 {
+	for i := range 15 {
 		if id := fmt.Sprintf("I%d", i+1); !found[id] {
 			t.Errorf("nothing was planted for %s", id)
 		}
@@ -206,6 +236,25 @@ func TestWhatFaultsExplain(t *testing.T) {
 		},
 		"reading a position twice": func(h *history) {
 			h.receipts["kafka"] = slices.Insert(h.receipts["kafka"], 30, h.receipts["kafka"][10:29]...)
+		},
+		"duplicates that an operator asked for": func(h *history) {
+			h.replay(2)
+			h.again("nats", quiet)
+			h.again("nats", quiet)
+			h.run.Once = []string{"nats"}
+			h.receipts["nats"] = firsts(h.receipts["nats"], quiet)
+		},
+		"a cause that nobody could observe": func(h *history) {
+			h.name(40)
+			h.timeline = append(h.timeline,
+				record.Event{Fault: 9, At: faultBegin(2).Add(2 * time.Second), Kind: "database-kill", Phase: record.Begin, Touches: []string{record.Database}},
+				record.Event{Fault: 9, At: faultBegin(2).Add(3 * time.Second), Kind: "database-kill", Phase: record.Heal})
+		},
+		"a shard that stands still until soon after a fault": func(h *history) { h.stand(faultBegin(0).Add(-50*time.Second), 110*time.Second) },
+		"a shard that stands still for a moment":             func(h *history) { h.stand(quiet.Add(-40*time.Second), 45*time.Second) },
+		"a dead letter that was refused three times":         func(h *history) { h.bury(record.DeadLetter{Attempts: 3, Error: "500"}) },
+		"a dead letter of relays that were killed": func(h *history) {
+			h.samples[23].Waiting.Dead = append(h.samples[23].Waiting.Dead, record.DeadLetter{ID: "x", Feed: "kafka", Error: crashes})
 		},
 		"a recovery behind another fault": func(h *history) {
 			h.forget(1)

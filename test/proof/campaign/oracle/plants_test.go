@@ -104,3 +104,44 @@ func (h *history) grow(what func(p *record.Process, n int)) {
 		}
 	}
 }
+
+// name sets when the cause of the fault of Kafka is named, in seconds.
+func (h *history) name(after float64) {
+	for i, e := range h.timeline {
+		if e.Phase == record.Named {
+			h.timeline[i].Seconds = after
+		}
+	}
+}
+
+// stand keeps a shard of Kafka at one position.
+func (h *history) stand(from time.Time, length time.Duration) {
+	for i, s := range h.samples {
+		if !s.At.Before(from) && !s.At.After(from.Add(length)) {
+			h.samples[i].Waiting.Shards = []record.Shard{{Feed: "kafka", Number: 2, Position: "here"}}
+		}
+	}
+}
+
+// bury adds a dead letter during a quiet time.
+func (h *history) bury(d record.DeadLetter) {
+	d.ID, d.Feed = "x", "kafka"
+	h.samples[10].Waiting.Dead = append(h.samples[10].Waiting.Dead, d)
+}
+
+// replay has an operator ask for messages of NATS again, during a quiet time.
+func (h *history) replay(messages int64) {
+	h.timeline = append(h.timeline,
+		record.Event{Fault: 9, At: quiet.Add(-time.Second), Kind: "operator-replay", Phase: record.Begin, Touches: []string{"nats"}, Again: messages},
+		record.Event{Fault: 9, At: quiet, Kind: "operator-replay", Phase: record.Heal})
+}
+
+// firsts leaves out what came again, except at one time.
+func firsts(all []record.Receipt, except time.Time) []record.Receipt {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(all), func(r record.Receipt) bool {
+		again := seen[r.ID]
+		seen[r.ID] = true
+		return again && !r.At.Equal(except)
+	})
+}

@@ -27,6 +27,7 @@ type arrivals struct {
 	waits      waits // I9
 	duplicates int64
 	restored   int64 // of these, after a restore
+	asked      int64 // not among these: operators asked for them
 	byFault    map[*span]int64
 	latest     time.Duration // between a heal and the last duplicate that it explains
 }
@@ -75,6 +76,11 @@ func (a *arrivals) take(x record.Receipt, k *key, seq int64, f *faults) {
 		a.changed.add("%s %s %d %s has the sum %016x, not %016x", a.destination, x.Key, seq, x.ID, x.Sum, k.sums[seq-1])
 	}
 	if k.received.set(int(seq - 1)) {
+		if s := f.asked(x.At, a.destination); s != nil {
+			s.again--
+			a.asked++
+			return
+		}
 		a.duplicate(x, seq, f)
 		if !k.unordered {
 			a.end(k.replay.again(seq, k.order.max, x.At), x.Key, f)

@@ -22,7 +22,7 @@ const (
 
 // Finding is the result for one invariant, with its evidence.
 type Finding struct {
-	ID       string   `json:"id"` // I1 … I12
+	ID       string   `json:"id"` // I1 … I15
 	Name     string   `json:"name"`
 	State    State    `json:"state"`
 	Figure   float64  `json:"figure"`
@@ -70,7 +70,7 @@ type Recovery struct {
 type Verdict struct {
 	Run         string         `json:"run"`
 	Interrupted bool           `json:"interrupted,omitempty"` // the run did not complete
-	Findings    []Finding      `json:"findings"`              // I1 … I12
+	Findings    []Finding      `json:"findings"`              // I1 … I15
 	Counts      Counts         `json:"counts"`
 	Faults      map[string]int `json:"faults,omitempty"` // by kind
 

@@ -23,6 +23,8 @@ type Run struct {
 	// Consumers are the inbox consumers of each destination. Each must process every message of it
 	// once. A missing destination has none.
 	Consumers map[string][]string `json:"consumers,omitempty"`
+	// Attempts is how often relays try a message that is refused before they give it up.
+	Attempts int `json:"attempts,omitempty"`
 	// Once are the destinations that relays ask what has arrived: nothing comes twice there.
 	Once []string `json:"once,omitempty"`
 	// Tallies are the product's own counts at the end, by destination.

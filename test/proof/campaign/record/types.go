@@ -110,24 +110,29 @@ const (
 	Begin     Phase = "begin"
 	Heal      Phase = "heal"
 	Recovered Phase = "recovered"
+	Named     Phase = "named" // an operator could read the cause
 	Note      Phase = "note"
 )
 
-// Event is a line of the timeline. The begin event of a fault has its properties (Touches, Zombie,
-// Clean).
+// Event is a line of the timeline. The begin event of a fault has its properties (Touches and what
+// follows).
 type Event struct {
-	At      time.Time `json:"at"`
-	Fault   int       `json:"fault,omitempty"` // numbers of faults begin at 1
-	Kind    string    `json:"kind,omitempty"`
-	Target  string    `json:"target,omitempty"`
-	Phase   Phase     `json:"phase"`
-	Detail  string    `json:"detail,omitempty"`
-	Seconds float64   `json:"seconds,omitempty"` // heal: how long it lasted; recovered: how long after the heal
+	At     time.Time `json:"at"`
+	Fault  int       `json:"fault,omitempty"` // numbers of faults begin at 1
+	Kind   string    `json:"kind,omitempty"`
+	Target string    `json:"target,omitempty"`
+	Phase  Phase     `json:"phase"`
+	Detail string    `json:"detail,omitempty"`
+	// Seconds are, of a begin, how long it took; of a heal, how long the fault lasted; of a recovery,
+	// how long after the heal it came; and of a name, how long after the begin had ended.
+	Seconds float64 `json:"seconds,omitempty"`
 
 	Touches []string `json:"touches,omitempty"` // Database, Relay, Producer, Consumer, or names of destinations
 	Zombie  bool     `json:"zombie,omitempty"`  // a relay may resume after its lease has expired
 	Tenant  string   `json:"tenant,omitempty"`  // floods the target
 	Clean   bool     `json:"clean,omitempty"`   // relays stop cleanly: they must cause no duplicates
+	Again   int64    `json:"again,omitempty"`   // messages that an operator asks to come again, at the destinations in Touches
+	Refuses string   `json:"refuses,omitempty"` // the destination that accepts nothing meanwhile, so that status must name it
 }
 
 // Touch reports whether the fault of this event touches any of the given things.
@@ -142,6 +147,7 @@ type Sample struct {
 	Processes []Process       `json:"processes,omitempty"`
 	Database  *DatabaseSample `json:"database,omitempty"`
 	Backlog   *Backlog        `json:"backlog,omitempty"`
+	Waiting   *Waiting        `json:"waiting,omitempty"`
 }
 
 // Process is a process of a run at one moment. Processes are compared by role: restarted ones have
@@ -161,6 +167,34 @@ type DatabaseSample struct {
 	IdleSeconds float64 `json:"idle_seconds"` // the longest time that a session of a relay or consumer has been idle in a transaction
 	OldestOpen  float64 `json:"oldest_open"`  // seconds; our oldest open transaction
 	LockWaits   int     `json:"lock_waits"`   // producers' sessions that have waited more than 100 ms for a lock that a relay holds
+}
+
+// Waiting is what keeps single messages and shards from progress.
+type Waiting struct {
+	// Silent describes deferred messages that have waited for more than a minute although nothing
+	// says why; at most 20.
+	Silent []string `json:"silent,omitempty"`
+	// Dead are the dead letters that were found since the sample before.
+	Dead []DeadLetter `json:"dead,omitempty"`
+	// Shards are those with a message that has been pending for more than 10 s.
+	Shards []Shard `json:"shards,omitempty"`
+}
+
+// DeadLetter is a message that the product has given up, until an operator handles it.
+type DeadLetter struct {
+	ID       string    `json:"id"`
+	Feed     string    `json:"feed"` // inbox/NAME: a consumer gave it up
+	Poison   bool      `json:"poison,omitempty"`
+	Attempts int       `json:"attempts"`
+	Tried    time.Time `json:"tried,omitzero"` // the last attempt
+	Error    string    `json:"error,omitempty"`
+}
+
+// Shard is a shard of a feed that has something to send.
+type Shard struct {
+	Feed     string `json:"feed"`
+	Number   int    `json:"number"`
+	Position string `json:"position"` // changes when messages are settled
 }
 
 // Backlog is what is committed and not delivered, as counted by the product, without messages that

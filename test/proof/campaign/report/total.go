@@ -42,7 +42,7 @@ type kind struct {
 	recoveries []float64 // seconds since the heal without another active fault, sorted
 }
 
-// invariant is one of I1 … I12 in all runs.
+// invariant is one of I1 … I15 in all runs.
 type invariant struct {
 	oracle.Finding                      // of the first run; the value is that of all runs
 	states         map[oracle.State]int // number of runs

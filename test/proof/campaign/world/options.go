@@ -28,6 +28,9 @@ func Destinations() []string { return []string{Kafka, NATS, RabbitMQ, Redis, HTT
 // MaxPayload is the largest payload that every destination accepts. Anything larger is poison.
 const MaxPayload = 64 << 10
 
+// Attempts is how often relays try a message that is refused.
+const Attempts = 3
+
 // Options configures a world.
 type Options struct {
 	// Dir is an existing folder for logs, configuration files and disk images. Required.

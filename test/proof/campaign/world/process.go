@@ -25,6 +25,7 @@ const (
 	Producer Role = "producer"
 	Consumer Role = "consumer"
 	Receiver Role = "receiver"
+	Guest    Role = "guest" // a consumer that comes and goes
 )
 
 // Program describes a program to run.
@@ -34,6 +35,7 @@ type Program struct {
 	Path string
 	Args []string
 	Env  []string // added to that of this process without POSTRIDER_*, OTEL_* and PG*
+	Idle bool     // Spawn does not start it
 	// Metrics is the address of its Prometheus metrics, for goroutines:
 	// http://127.0.0.1:8710/metrics. Defaults to none.
 	Metrics string
@@ -73,6 +75,9 @@ func (w *World) Spawn(program Program) (*Process, error) {
 	w.mu.Unlock()
 	if taken {
 		return nil, fmt.Errorf("there is a process %s already", program.Name)
+	}
+	if program.Idle {
+		return p, nil
 	}
 	return p, p.Start()
 }

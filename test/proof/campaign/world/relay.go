@@ -72,8 +72,8 @@ func (w *World) relayConfig(name, health string) string {
 	b.WriteString("feeds:\n")
 	for _, d := range w.destinations() {
 		fmt.Fprintf(&b, "  %s:\n    destination: %s\n    only: {topics: [%q, %q]}\n", d, d, d, d+".*")
-		fmt.Fprintf(&b, "    relay: {lease: %v, publish_timeout: 10s, poll_min: 100ms, poll_max: 250ms, retry: {attempts: 3, first: 500ms, most: 2s}, maintain_interval: 10s}\n",
-			w.Options.Lease)
+		fmt.Fprintf(&b, "    relay: {lease: %v, publish_timeout: 10s, poll_min: 100ms, poll_max: 250ms, retry: {attempts: %d, first: 500ms, most: 2s}, maintain_interval: 10s}\n",
+			w.Options.Lease, Attempts)
 	}
 	return b.String()
 }

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -268,13 +269,23 @@ func (w *World) Load(ctx context.Context, l Load) (end func(context.Context) err
 	return begin(ctx, l)
 }
 
-// Answer sets the HTTP receiver's response: ok, 404, 500, hang, redirect or slow; share is the
+// Answer sets the HTTP receiver's response: ok, 403, 404, 429, 500, 503, hang, redirect or slow; share is the
 // percentage of affected keys, 0 for one key.
 func (w *World) Answer(ctx context.Context, answer string, share int) error {
+	return tell(ctx, "http://"+w.receiver, answer, share)
+}
+
+// Behave sets how the handlers of a consumer or of the receiver behave: ok, panic, hang or provider;
+// share is the percentage of affected calls.
+func (w *World) Behave(ctx context.Context, p *Process, manner string, share int) error {
+	return tell(ctx, strings.TrimSuffix(p.program.Metrics, "/metrics"), manner, share)
+}
+
+func tell(ctx context.Context, address, answer string, share int) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	query := url.Values{"answer": {answer}, "share": {strconv.Itoa(share)}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+w.receiver+"/control?"+query.Encode(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address+"/control?"+query.Encode(), nil)
 	if err != nil {
 		return err
 	}
@@ -284,7 +295,7 @@ func (w *World) Answer(ctx context.Context, answer string, share int) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 300 {
-		return fmt.Errorf("the receiver's control says %s", resp.Status)
+		return fmt.Errorf("the control of %s says %s", address, resp.Status)
 	}
 	return nil
 }

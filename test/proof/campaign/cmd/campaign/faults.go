@@ -66,13 +66,21 @@ func (s *stage) hurtOnce(ctx context.Context, p fault.Planned) {
 	began := event
 	began.Tenant = running.Tenant
 	began.Phase, began.Touches, began.Zombie, began.Clean = record.Begin, running.Touches, p.Kind.Zombie, p.Kind.Clean
+	began.Seconds, began.Again, began.Refuses = time.Since(event.At).Seconds(), running.Again, running.Refuses
 	s.note(began)
+	watched, look := context.WithCancel(healing)
+	var looking sync.WaitGroup
+	if running.Refuses != "" {
+		looking.Go(func() { s.watch.lookForCause(watched, began, time.Now()) })
+	}
 	s.screen.fault(p.Number, p.Kind.Name)
 	s.log.Info("fault", "n", p.Number, "kind", p.Kind.Name, "target", running.Target, "detail", running.Detail, "for", seconds(p.For))
 	wait(ctx, p.For)
 	err = running.Heal(healing)
 	healed := event
 	healed.At, healed.Phase = time.Now(), record.Heal
+	look()
+	looking.Wait()
 	healed.Seconds = healed.At.Sub(event.At).Seconds()
 	if err != nil {
 		healed.Detail = "the heal failed: " + err.Error()

@@ -44,8 +44,9 @@ func begin(name string, args []string, more func(*flag.FlagSet)) (p process, err
 	return p, nil
 }
 
-// measure serves the counts for samples, and the process's own metrics.
-func (p process) measure(counts func() map[string]int64) error {
+// measure serves the counts for samples, the process's own metrics, and POST /control if there is
+// something to control.
+func (p process) measure(counts func() map[string]int64, control http.Handler) error {
 	if p.metrics == "" {
 		return nil
 	}
@@ -54,15 +55,19 @@ func (p process) measure(counts func() map[string]int64) error {
 		return err
 	}
 	go func() {
-		err := http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mux := http.NewServeMux()
+		if control != nil {
+			mux.Handle("POST /control", control)
+		}
+		mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, "go_goroutines %d\n", runtime.NumGoroutine())
 			if counts != nil {
 				for name, n := range counts() {
 					fmt.Fprintf(w, "campaign_%s %d\n", name, n)
 				}
 			}
-		}))
-		p.log.Error("figures are no longer served", "err", err)
+		})
+		p.log.Error("figures are no longer served", "err", http.Serve(listener, mux))
 	}()
 	return nil
 }
@@ -76,7 +81,7 @@ func produceCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.measure(producer.Counts); err != nil {
+	if err := p.measure(producer.Counts, nil); err != nil {
 		return err
 	}
 	producer.Run(ctx)
@@ -92,10 +97,11 @@ func consumeCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.measure(nil); err != nil {
+	m := &consumer.Manner{}
+	if err := p.measure(nil, m); err != nil {
 		return err
 	}
-	return consumer.Run(ctx, p.plan, p.name, consumer.Share(number, p.plan.Destinations), p.log)
+	return consumer.Run(ctx, p.plan, p.name, consumer.Share(number, p.plan.Destinations), m, p.log)
 }
 
 func receiveCommand(ctx context.Context, args []string) error {
@@ -103,10 +109,11 @@ func receiveCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.measure(nil); err != nil {
+	m := &consumer.Manner{}
+	if err := p.measure(nil, m); err != nil {
 		return err
 	}
-	return consumer.Receive(ctx, p.plan, p.log)
+	return consumer.Receive(ctx, p.plan, m, p.log)
 }
 
 func callCommand(ctx context.Context, args []string) error {
@@ -122,7 +129,7 @@ func callCommand(ctx context.Context, args []string) error {
 		return err
 	}
 	s.Name, s.DSN, s.Servers = p.name, p.plan.Producers, strings.Split(servers, ",")
-	if err := p.measure(nil); err != nil {
+	if err := p.measure(nil, nil); err != nil {
 		return err
 	}
 	return calls.Run(ctx, s)

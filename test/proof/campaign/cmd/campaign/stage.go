@@ -137,6 +137,7 @@ func (s *stage) build(ctx context.Context) (err error) {
 		Brokers: map[string]string{}, Receiver: s.world.ReceiverAddress(), Destinations: s.world.Destinations(),
 		Rate: o.rate / producers, Writers: writers, Keys: o.keys, Poison: 1.0 / 20_000, Pause: 30 * time.Millisecond, Linger: time.Second,
 	}
+	s.run.Attempts = world.Attempts
 	s.run.Once = []string{world.NATS, world.Redis}
 	if o.once {
 		s.run.Once = append(s.run.Once, world.Kafka)
@@ -211,8 +212,12 @@ func (s *stage) begin(ctx context.Context) error {
 		}
 		addresses[i] = address
 	}
-	for i := range consumers {
-		if err := s.spawn(&s.others, world.Consumer, fmt.Sprintf("consumer%d", i+1), "consume", "--number", fmt.Sprint(i+1)); err != nil {
+	for i := range consumers + 1 {
+		role := world.Consumer
+		if i == consumers {
+			role = world.Guest
+		}
+		if err := s.spawn(&s.others, role, fmt.Sprintf("consumer%d", i+1), "consume", "--number", fmt.Sprint(i+1)); err != nil {
 			return err
 		}
 	}
@@ -244,7 +249,7 @@ func (s *stage) spawn(into *[]*world.Process, role world.Role, name, command str
 		return err
 	}
 	p, err := s.world.Spawn(world.Program{
-		Name: name, Role: role, Path: self, Metrics: "http://" + metrics + "/metrics",
+		Name: name, Role: role, Path: self, Metrics: "http://" + metrics + "/metrics", Idle: role == world.Guest,
 		Args: append([]string{command, "--plan", s.planFile(), "--name", name, "--metrics", metrics}, more...),
 	})
 	if err == nil {

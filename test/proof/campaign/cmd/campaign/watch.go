@@ -86,6 +86,10 @@ func (w *watch) sample(ctx context.Context) {
 		if err == nil {
 			s.Backlog = &b
 		}
+		if waiting, err := work.LookAtWaiting(ctx, db); err == nil {
+			waiting.Dead = w.stage.operator.Buried()
+			s.Waiting = &waiting
+		}
 		return err
 	})
 	s.At = time.Now()

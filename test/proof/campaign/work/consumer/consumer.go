@@ -30,23 +30,25 @@ const inFlight = 256
 // redelivery is the longest time until a redelivery. The inbox rejects a shorter retention.
 const redelivery = time.Hour
 
+// timeout is the deadline of handlers: longer than most faults of the database, and short enough
+// that handlers that hang recover soon.
+const timeout = 15 * time.Second
+
 // Name returns the consumer name of a destination, as its inbox knows it.
 func Name(destination string) string { return "campaign-" + destination }
 
 // Share returns the destinations that the process with a number, from 1, receives from. Consumer
 // groups of Kafka and single active consumers of RabbitMQ keep order among several processes. NATS
-// and Redis do not, so each of them has only one process.
+// and Redis do not, so each of them has only one process. Processes after the second come and go.
 func Share(number int, destinations []string) []string {
-	not := world.Redis
-	if number != 1 {
-		not = world.NATS
-	}
-	return slices.DeleteFunc(slices.Clone(destinations), func(d string) bool { return d == not || d == world.HTTP })
+	return slices.DeleteFunc(slices.Clone(destinations), func(d string) bool {
+		return d == world.HTTP || d == world.NATS && number != 1 || d == world.Redis && number != 2
+	})
 }
 
 // Run consumes from destinations until ctx ends. The process name identifies the consumer at
 // brokers.
-func Run(ctx context.Context, plan work.Plan, process string, destinations []string, log *slog.Logger) error {
+func Run(ctx context.Context, plan work.Plan, process string, destinations []string, m *Manner, log *slog.Logger) error {
 	pool, db, err := open(ctx, plan)
 	if err != nil {
 		return err
@@ -57,7 +59,7 @@ func Run(ctx context.Context, plan work.Plan, process string, destinations []str
 	errs := make([]error, len(destinations))
 	var all sync.WaitGroup
 	for i, destination := range destinations {
-		in, err := newInbox(db, destination, log)
+		in, err := newInbox(db, destination, m, log)
 		if err != nil {
 			return err
 		}
@@ -110,12 +112,15 @@ func subscribe(plan work.Plan, process, destination string, log *slog.Logger) (p
 	return driver.Subscribe(&broker.Settings{URL: plan.Brokers[destination], Values: values, Logger: log})
 }
 
-func newInbox(db *postgres.DB, destination string, log *slog.Logger) (*inbox.Inbox[pgx.Tx], error) {
-	in, err := inbox.New(db.Inbox(), Name(destination), inbox.Config{Logger: log, Batch: inFlight, Redelivery: redelivery})
+func newInbox(db *postgres.DB, destination string, m *Manner, log *slog.Logger) (*inbox.Inbox[pgx.Tx], error) {
+	in, err := inbox.New(db.Inbox(), Name(destination), inbox.Config{Logger: log, Batch: inFlight, Redelivery: redelivery, Timeout: timeout})
 	if err != nil {
 		return nil, err
 	}
 	in.HandleBatch("*", func(ctx context.Context, tx pgx.Tx, msgs []postrider.Message) error {
+		if err := m.before(ctx); err != nil {
+			return err
+		}
 		return apply(ctx, tx, destination, msgs)
 	})
 	return in, nil

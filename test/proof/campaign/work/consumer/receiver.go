@@ -27,16 +27,15 @@ import (
 // responds.
 //
 // Its responses can be changed: POST /control?answer=500&share=30 affects 30 % of the keys until
-// the next such request; a share of 0 is one key, that of the next message. Answers are ok, 404,
-// 500, hang, redirect and slow.
-// a share of 0 it is one key, that of the next message. Answers are ok, 404, 500, hang, redirect and slow.
-func Receive(ctx context.Context, plan work.Plan, log *slog.Logger) error {
+// the next such request; a share of 0 is one key, that of the next message. Answers are ok, hang,
+// redirect, slow, and those of refusals.
+func Receive(ctx context.Context, plan work.Plan, m *Manner, log *slog.Logger) error {
 	pool, db, err := open(ctx, plan)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	in, err := newInbox(db, world.HTTP, log)
+	in, err := newInbox(db, world.HTTP, m, log)
 	if err != nil {
 		return err
 	}
@@ -133,7 +132,7 @@ func (a *answer) concerns(key string) bool {
 func (m *mood) control(w http.ResponseWriter, r *http.Request) {
 	share, err := strconv.ParseUint(cmp.Or(r.FormValue("share"), "100"), 10, 32)
 	switch kind := r.FormValue("answer"); kind {
-	case "ok", "404", "500", "hang", "redirect", "slow":
+	case "ok", "403", "404", "429", "500", "503", "hang", "redirect", "slow":
 		m.now.Store(&answer{kind: kind, share: uint32(share)})
 	default:
 		err = errors.Join(err, fmt.Errorf("there is no answer %q", kind))
@@ -151,10 +150,12 @@ func (m *mood) before(next http.Handler) http.Handler {
 			return
 		}
 		switch a.kind {
-		case "404":
-			http.NotFound(w, r)
-		case "500":
-			http.Error(w, "not now", http.StatusInternalServerError)
+		case "403", "404", "429", "500", "503":
+			if a.kind == "429" {
+				w.Header().Set("Retry-After", "2")
+			}
+			status, _ := strconv.Atoi(a.kind)
+			http.Error(w, "not now", status)
 		case "hang":
 			_, _ = io.Copy(io.Discard, r.Body) // otherwise the server would not notice that the client has disconnected
 			<-r.Context().Done()

@@ -8,11 +8,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/postrider/postrider/store/feeds"
+	"github.com/postrider/postrider/test/proof/campaign/record"
 	"github.com/postrider/postrider/test/proof/campaign/work"
 )
 
@@ -25,6 +29,30 @@ type Operator struct {
 	parked    atomic.Int64
 	discarded atomic.Int64
 	replayed  atomic.Int64
+
+	mu     sync.Mutex
+	buried map[string]record.DeadLetter // those not yet taken, by feed and ID
+}
+
+// Buried returns the dead letters that were found since the last call. None escapes it: only the
+// operator handles them.
+func (o *Operator) Buried() []record.DeadLetter {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := slices.Collect(maps.Values(o.buried))
+	o.buried = nil
+	return all
+}
+
+func (o *Operator) bury(l deadLetter) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.buried == nil {
+		o.buried = map[string]record.DeadLetter{}
+	}
+	o.buried[l.Feed+" "+l.ID] = record.DeadLetter{
+		ID: l.ID, Feed: l.Feed, Poison: l.poison(), Attempts: l.Attempts, Tried: l.Tried, Error: l.Error,
+	}
 }
 
 // every is the interval.
@@ -55,13 +83,15 @@ func (o *Operator) Counts() map[string]int64 {
 }
 
 type deadLetter struct {
-	ID       string `json:"id"`
-	Feed     string `json:"feed"`
-	Consumer string `json:"consumer"`
-	Type     string `json:"type"`
-	Key      string `json:"key"`
-	Status   string `json:"status"`
-	Error    string `json:"error"`
+	ID       string    `json:"id"`
+	Feed     string    `json:"feed"`
+	Consumer string    `json:"consumer"`
+	Type     string    `json:"type"`
+	Key      string    `json:"key"`
+	Status   string    `json:"status"`
+	Attempts int       `json:"attempts"`
+	Tried    time.Time `json:"tried"`
+	Error    string    `json:"error"`
 }
 
 func (l deadLetter) poison() bool { return l.Type == work.TypePoison || l.Type == work.TypeForeign }
@@ -79,6 +109,9 @@ func (o *Operator) Look(ctx context.Context) error {
 		return fmt.Errorf("dead ls: %w", err)
 	}
 	for _, l := range deadLetters {
+		if l.Status == string(feeds.StatusDead) {
+			o.bury(l)
+		}
 		if l.lost() {
 			o.Log.Debug("a dead letter", "id", l.ID, "feed", l.Feed, "key", l.Key, "err", l.Error)
 		}
