@@ -23,6 +23,14 @@ type Namer interface {
 	NameOf(m *postrider.Message) string
 }
 
+// Filter is implemented by a [postrider.Publisher] that leaves messages out on purpose. Publish
+// returns no error for them, but that says nothing about the destination: the relay does not take it
+// for a sign that the destination works, and defers no such message.
+type Filter interface {
+	// Sends reports whether Publish sends m.
+	Sends(m *postrider.Message) bool
+}
+
 // Inspector is implemented by a [postrider.Publisher] that can report how durable the confirmations
 // of its destination are.
 type Inspector interface {

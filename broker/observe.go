@@ -46,6 +46,12 @@ func (p *observedPublisher) NameOf(m *postrider.Message) string {
 	return ""
 }
 
+// Sends returns the result of the observed publisher.
+func (p *observedPublisher) Sends(m *postrider.Message) bool {
+	f, ok := p.Publisher.(Filter)
+	return !ok || f.Sends(m)
+}
+
 // Recall asks the observed publisher. It is not reported: it sends nothing.
 func (p *observedPublisher) Recall(ctx context.Context, names []string, since time.Time, found func(id string)) []error {
 	return Recall(ctx, p.Publisher, names, since, found)

@@ -88,6 +88,9 @@ func (s *shared) machine(number int, slice, splits bool) shard.Config {
 	if keeper, ok := s.pub.(broker.OrderKeeper); ok {
 		c.KeepsOrder = keeper.KeepsOrder()
 	}
+	if filter, ok := s.pub.(broker.Filter); ok {
+		c.Sends = filter.Sends
+	}
 	c.NameOf = s.nameOf
 	return c
 }

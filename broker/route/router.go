@@ -16,6 +16,7 @@ var (
 	_ broker.OrderKeeper  = (*Router)(nil)
 	_ broker.Inspector    = (*Router)(nil)
 	_ broker.Namer        = (*Router)(nil)
+	_ broker.Filter       = (*Router)(nil)
 	_ broker.Recaller     = (*Router)(nil)
 )
 
@@ -93,6 +94,24 @@ func (r *Router) NameOf(m *postrider.Message) string {
 		return to.name + "/" + name
 	}
 	return to.name
+}
+
+// Sends reports whether neither the filter excludes m nor a rule drops it.
+func (r *Router) Sends(m *postrider.Message) bool {
+	if r.only != nil && !r.only.passes(m) {
+		r.passed.Add(1)
+		return false
+	}
+	w := r.ways.Load()
+	if !w.drops {
+		return true
+	}
+	d, err := w.table.Resolve(m)
+	if err == nil && d.Drop {
+		r.dropped.Add(1)
+		return false
+	}
+	return true
 }
 
 // Close closes all destinations. Later calls return the result of the first.

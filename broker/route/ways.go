@@ -17,6 +17,7 @@ type ways struct {
 	table        *Table
 	destinations []destination
 	byRule       []int     // index of each rule's destination
+	drops        bool      // some rule drops messages
 	batches      sync.Pool // of *batch
 	guarded      bool      // the router promised an order that the destinations together do not keep
 }
@@ -40,6 +41,7 @@ func newWays(t *Table, destinations map[string]postrider.Publisher) (*ways, erro
 	}
 	for i := range t.rules {
 		if t.rules[i].Drop {
+			w.drops = true
 			continue
 		}
 		name := t.rules[i].Destination

@@ -53,16 +53,19 @@ func (m *Machine) refuse(pos, attempts int, err error) {
 }
 
 // sort handles the messages of a new batch that are not sent in the order of the log. Scheduled
-// messages and those of blocked keys are deferred. Canaries, messages that are known to have
-// arrived, excluded ones, and those that a former owner has deferred count as confirmed. The batch
-// is in the window, at position at.
+// messages and those of blocked keys are deferred. Canaries, messages that the destination does not
+// get, excluded ones, those that are known to have arrived, and those that a former owner has
+// deferred count as confirmed. The batch is in the window, at position at.
 func (m *Machine) sort(b *feeds.Batch, at int) {
 	d := &m.deferrals
 	for i := range b.Messages {
 		msg, pos := &b.Messages[i], at+i
 		_, already := slices.BinarySearch(b.Deferred, i)
 		switch {
-		case msg.Type == feeds.CanaryType || m.memory.arrived[msg.ID] || d.excluded[msg.ID] || already:
+		case msg.Type == feeds.CanaryType || d.excluded[msg.ID] || m.cfg.Sends != nil && !m.cfg.Sends(msg):
+			m.window.leaveOut(pos)
+			continue
+		case m.memory.arrived[msg.ID] || already:
 			delete(m.memory.arrived, msg.ID)
 			m.window.beginDefer(pos)
 			m.window.endDefer(pos)

@@ -31,8 +31,7 @@ func (m *Machine) skipExcluded() {
 			}
 			w.track()
 			if w.order.isOpen(pos) {
-				w.beginDefer(pos)
-				w.endDefer(pos)
+				w.leaveOut(pos)
 			}
 		}
 	}

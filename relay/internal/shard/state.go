@@ -7,11 +7,12 @@ import (
 	"github.com/postrider/postrider/store/feeds"
 )
 
-// Config configures a [Machine]. Every field except NameOf and the flags is required.
+// Config configures a [Machine]. Every field except the functions and the flags is required.
 type Config struct {
 	Shard      int
 	KeepsOrder bool                            // the publisher keeps order: see broker.OrderKeeper
 	NameOf     func(*postrider.Message) string // see broker.Namer
+	Sends      func(*postrider.Message) bool   // see broker.Filter; nil if every message is sent
 	Strict     bool                            // later messages of a key wait for one that fails
 	Slice      bool                            // the shard is a slice of another one, which has the deferred messages of both
 	Splits     bool                            // a tenant can be split off

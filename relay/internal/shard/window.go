@@ -141,6 +141,14 @@ func (w *window) endDefer(pos int) {
 	w.skip()
 }
 
+// leaveOut records that an open message need not be sent. It counts as confirmed, and to read it
+// again repeats nothing.
+func (w *window) leaveOut(pos int) {
+	w.beginDefer(pos)
+	w.order.endDefer(pos)
+	w.skip()
+}
+
 // oldest returns when the oldest attempt to send a message that is neither confirmed nor deferred
 // began, or one behind such a message; zero if there is none.
 func (w *window) oldest() time.Time {

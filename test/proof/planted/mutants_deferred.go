@@ -28,4 +28,30 @@ var deferredMutants = []Bug{
 			},
 		},
 	},
+	{
+		ID:    "M113",
+		Name:  "relay: what a filter leaves out is sent",
+		Does:  "While the only destination of a feed is down, messages of other feeds pass as confirmed, and all of its own are deferred.",
+		Tests: []Test{{"relay/internal/shard", "^TestLeftOut$"}},
+		Plant: []Change{
+			{
+				"relay/internal/shard/deferral.go",
+				" || m.cfg.Sends != nil && !m.cfg.Sends(msg):",
+				":",
+			},
+		},
+	},
+	{
+		ID:    "M114",
+		Name:  "relay: what was left out keeps the stop from ending",
+		Does:  "A relay that stops during an outage defers everything before a message that it leaves out.",
+		Tests: []Test{{"relay/internal/shard", "^TestLeftOut$"}},
+		Plant: []Change{
+			{
+				"relay/internal/shard/window.go",
+				"	w.beginDefer(pos)\n	w.order.endDefer(pos)\n	w.skip()\n",
+				"	w.beginDefer(pos)\n	w.endDefer(pos)\n",
+			},
+		},
+	},
 }
