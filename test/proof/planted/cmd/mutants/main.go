@@ -76,6 +76,7 @@ func run(ctx context.Context, args []string) error {
 	results := flags.String("results", "bin/mutants.jsonl", "keep results in this `file`; what was caught there is not run again")
 	dir := flags.String("dir", "", "keep sources and tests in this `folder`")
 	limit := flags.Duration("limit", time.Minute, "of one package's tests")
+	others := flags.Int("others", 3, "run also the tests of this many packages that depend on the mutated one")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer log.file.Close()
-	r := &runner{product: p, log: log, explained: explained, dir: *dir, limit: *limit}
+	r := &runner{product: p, log: log, explained: explained, dir: *dir, limit: *limit, others: *others}
 	if err := r.prepare(); err != nil {
 		return err
 	}
@@ -147,6 +148,7 @@ type runner struct {
 	explained map[string]rule.Known
 	dir       string
 	limit     time.Duration
+	others    int // packages whose tests are run besides a package's own
 	overlay   string
 	tests     map[string]*tests // by package, once they are built
 }
@@ -154,76 +156,98 @@ type runner struct {
 func (r *runner) all(ctx context.Context, packages []string, mutants map[string][]rule.Mutant) error {
 	fmt.Println("| mutant | change | | by | seconds |\n|---|---|---|---|---|")
 	count := make(map[string]map[outcome]int)
-	total := make(map[outcome]int)
-	var left []result
+	sum, left := make(map[outcome]int), 0
 	for _, pkg := range packages {
 		count[pkg] = make(map[outcome]int)
-		for _, m := range mutants[pkg] {
-			got, err := r.one(ctx, pkg, m)
-			if err != nil {
-				return err
-			}
-			_, isExplained := r.explained[m.Name]
+		report := func(res result) error {
+			_, explained := r.explained[res.Name]
 			switch {
-			case got.Outcome == caught && isExplained:
-				fmt.Printf("%s is caught by %s: take it out of survivors.txt\n", m.Name, got.By)
-			case isExplained:
-				got.Outcome = known
-			case got.Outcome != caught:
-				left = append(left, got)
+			case explained && res.Outcome == caught:
+				fmt.Fprintf(os.Stderr, "%s is caught by %s: take it out of survivors.txt\n", res.Name, res.By)
+			case explained:
+				res.Outcome = known
+			case res.Outcome != caught:
+				left++
 			}
-			count[pkg][got.Outcome]++
-			total[got.Outcome]++
-			fmt.Printf("| %s | `%s` | %s | %s | %.1f |\n", m.Name, strings.ReplaceAll(m.String(), "|", `\|`), got.Outcome, got.By, got.Seconds)
+			count[pkg][res.Outcome]++
+			sum[res.Outcome]++
+			fmt.Printf("| %s | `%s` | %s | %s | %.1f |\n", res.Name, strings.ReplaceAll(res.Change, "|", `\|`), res.Outcome, res.By, res.Seconds)
+			return r.log.add(res)
+		}
+		if err := r.run(ctx, pkg, mutants[pkg], report); err != nil {
+			return err
 		}
 	}
 	fmt.Println("\n| package | mutants | caught | explained | survived | not reached |\n|---|---|---|---|---|---|")
-	row := func(name string, n int, c map[outcome]int) {
-		fmt.Printf("| %s | %d | %d | %d | %d | %d |\n", name, n, c[caught], c[known], c[survived], c[notReached])
+	row := func(name string, c map[outcome]int) {
+		all := c[caught] + c[known] + c[survived] + c[notReached]
+		fmt.Printf("| %s | %d | %d | %d | %d | %d |\n", name, all, c[caught], c[known], c[survived], c[notReached])
 	}
-	sum := 0
 	for _, pkg := range packages {
-		row(pkg, len(mutants[pkg]), count[pkg])
-		sum += len(mutants[pkg])
+		row(pkg, count[pkg])
 	}
-	row("all", sum, total)
-	if len(left) > 0 {
-		return fmt.Errorf("%d of %d mutants were not caught: write a test, delete the code, or add the reason to survivors.txt", len(left), sum)
+	row("all", sum)
+	if left > 0 {
+		return fmt.Errorf("%d mutants were not caught: write a test, delete the code, or add the reason to survivors.txt", left)
 	}
 	return nil
 }
 
-// one runs the tests that reach a mutant until one fails.
-func (r *runner) one(ctx context.Context, pkg string, m rule.Mutant) (result, error) {
-	res := result{Name: m.Name, Change: m.String(), Source: r.product.hash(m), Outcome: notReached}
-	if old, ok := r.log.caught[m.Name]; ok && old.Change == res.Change && old.Source == res.Source {
-		return old, nil
+// run runs the tests that reach each of a package's mutants, its own first, until one fails. It
+// reports a mutant as soon as it knows what became of it.
+func (r *runner) run(ctx context.Context, pkg string, mutants []rule.Mutant, report func(result) error) error {
+	results := make(map[string]result)
+	for _, m := range mutants {
+		res := result{Name: m.Name, Change: m.String(), Source: r.product.hash(m), Outcome: notReached}
+		if old, ok := r.log.caught[m.Name]; ok && old.Change == res.Change && old.Source == res.Source {
+			res = old
+			if err := report(res); err != nil {
+				return err
+			}
+		}
+		results[m.Name] = res
 	}
-	start := time.Now()
 	users, err := r.product.users(ctx, pkg)
 	if err != nil {
-		return res, err
+		return err
 	}
-	for _, user := range users {
-		t, err := r.testsOf(ctx, user)
-		if err != nil {
-			return res, err
-		}
-		if !t.reached[m.On()] {
-			continue
-		}
-		res.Outcome = survived
-		failed, err := t.run(ctx, m, r.limit)
-		if err != nil {
-			return res, err
-		}
-		if failed != "" {
-			res.Outcome, res.By = caught, user+" "+failed
-			break
+	for _, user := range users[:min(1+r.others, len(users))] {
+		for _, m := range mutants {
+			res := results[m.Name]
+			if _, explained := r.explained[m.Name]; res.Outcome == caught || explained && user != pkg {
+				continue
+			}
+			t, err := r.testsOf(ctx, user)
+			if err != nil {
+				return err
+			}
+			if !t.reached[m.On()] {
+				continue
+			}
+			start := time.Now()
+			failed, err := t.run(ctx, m, r.limit)
+			if err != nil {
+				return err
+			}
+			res.Outcome = survived
+			res.Seconds += time.Since(start).Seconds()
+			if failed != "" {
+				res.Outcome, res.By = caught, user+" "+failed
+				if err := report(res); err != nil {
+					return err
+				}
+			}
+			results[m.Name] = res
 		}
 	}
-	res.Seconds = time.Since(start).Seconds()
-	return res, r.log.add(res)
+	for _, m := range mutants {
+		if res := results[m.Name]; res.Outcome != caught {
+			if err := report(res); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // resultLog is a file of results, of which the caught mutants are kept.
