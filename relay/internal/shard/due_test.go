@@ -2,6 +2,7 @@ package shard
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -134,5 +135,38 @@ func TestSentIsNotDeferred(t *testing.T) {
 			t.Errorf("defers %+v, want the message that was not sent", a.Defer)
 		}
 		break
+	}
+}
+
+// TestDiscardedWhileRefused: once everything that the store could not defer has been discarded, the
+// failure is over, and not before.
+func TestDiscardedWhileRefused(t *testing.T) {
+	now := time.Now()
+	m := ready(now)
+	msgs := []postrider.Message{{ID: postrider.NewID()}, {ID: postrider.NewID()}}
+	b := &feeds.Batch{Messages: msgs}
+	m.window.add(b, Size(b))
+	for pos := range msgs {
+		m.want(pos, 0, feeds.Deferral{Status: feeds.StatusRetry})
+	}
+	over := func() bool {
+		return slices.ContainsFunc(m.news.told, func(told Told) bool { return told.Event == CanDefer })
+	}
+	m.Exclude([]postrider.ID{postrider.NewID()}) // another one
+	m.Next(now)
+	m.Deferred(errors.New("no answer"), now)
+	for n := range msgs {
+		m.Exclude([]postrider.ID{msgs[n].ID})
+		m.Next(now)
+		if want := n == 1; over() != want || (m.deferrals.failures == 0) != want {
+			t.Errorf("with %d discarded: over %t, %d failures", n+1, over(), m.deferrals.failures)
+		}
+	}
+	m = ready(now)
+	m.window.add(b, Size(b))
+	m.want(0, 0, feeds.Deferral{Status: feeds.StatusRetry})
+	m.Exclude([]postrider.ID{msgs[0].ID})
+	if a := m.Next(now); len(a.Defer) > 0 || over() {
+		t.Errorf("without a failure: defers %+v, told that it is over: %t", a.Defer, over())
 	}
 }
