@@ -172,6 +172,9 @@ func (r *runner) all(ctx context.Context, packages []string, mutants map[string]
 			count[pkg][res.Outcome]++
 			sum[res.Outcome]++
 			fmt.Printf("| %s | `%s` | %s | %s | %.1f |\n", res.Name, strings.ReplaceAll(res.Change, "|", `\|`), res.Outcome, res.By, res.Seconds)
+			if _, before := r.log.caught[res.Name]; before && res.Outcome == caught {
+				return nil
+			}
 			return r.log.add(res)
 		}
 		if err := r.run(ctx, pkg, mutants[pkg], report); err != nil {
