@@ -228,7 +228,7 @@ func (r *runner) run(ctx context.Context, pkg string, mutants []rule.Mutant, rep
 				continue
 			}
 			start := time.Now()
-			failed, err := t.run(ctx, m, r.limit)
+			failed, err := t.run(ctx, m)
 			if err != nil {
 				return err
 			}

@@ -24,6 +24,7 @@ type tests struct {
 	folder  string
 	names   []string        // that look for mutants
 	reached map[uint32]bool // mutants that they reach
+	limit   time.Duration   // of a run with a mutant
 }
 
 // testsOf builds the tests of a package and runs them without a mutant. Those that fail prove
@@ -42,6 +43,7 @@ func (r *runner) testsOf(ctx context.Context, pkg string) (*tests, error) {
 		fmt.Fprintf(os.Stderr, "%s: these tests fail without a mutant and are not used: %s\n", pkg, strings.Join(failures(out), ", "))
 	}
 	t.names = quickest(out, took, r.limit)
+	t.limit = min(r.limit, 20*time.Second+10*took) // a test that hangs need not hang for a minute
 	fmt.Fprintf(os.Stderr, "%s: all tests take %.0f s, %d of them look for mutants\n", pkg, took.Seconds(), len(t.names))
 	if len(t.names) > 0 {
 		if err := t.reach(ctx, filepath.Join(r.dir, "reached"), 10*r.limit); err != nil {
@@ -76,8 +78,8 @@ func (t *tests) reach(ctx context.Context, file string, limit time.Duration) err
 
 // run runs the tests with a mutant until one fails, and returns its name. A test that hangs is
 // stopped at the limit and has failed.
-func (t *tests) run(ctx context.Context, m rule.Mutant, limit time.Duration) (failed string, err error) {
-	out, _, err := t.start(ctx, fmt.Sprintf("%s=%08x", rule.EnvOn, m.On()), limit, "-test.failfast", t.only())
+func (t *tests) run(ctx context.Context, m rule.Mutant) (failed string, err error) {
+	out, _, err := t.start(ctx, fmt.Sprintf("%s=%08x", rule.EnvOn, m.On()), t.limit, "-test.failfast", t.only())
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
