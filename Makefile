@@ -106,7 +106,7 @@ mutants: mutants-chosen mutants-by-rule ## Plant small mistakes in the product, 
 mutants-chosen: ## Only those chosen by hand; MUTANTS="M01 M07" for some
 	@set -e; env="$$(dev/services env)"; eval "$$env"; go run ./test/proof/planted/cmd/planted mutants $(MUTANTS)
 
-mutants-by-rule: ## Only those found by rule, eight of each package; RULE="-all retry" for others
+mutants-by-rule: ## Only those found by rule, twelve of each package; RULE="-all retry" for others
 	@set -e; env="$$(dev/services env)"; eval "$$env"; go run ./test/proof/planted/cmd/mutants $(RULE)
 
 orm: ## Generate the code of ent and sqlc in examples/orm again; builds sqlc first, which takes minutes once

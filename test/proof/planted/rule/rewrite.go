@@ -24,17 +24,20 @@ import (
 	mutantos "os"
 	mutantstrconv "strconv"
 	mutantsync "sync"
+	mutantatomic "sync/atomic"
 )
 
 var (
 	mutantChosen, _  = mutantstrconv.ParseUint(mutantos.Getenv("` + EnvOn + `"), 16, 32)
 	mutantReached, _ = mutantos.OpenFile(mutantos.Getenv("` + EnvReached + `"), mutantos.O_APPEND|mutantos.O_WRONLY, 0)
 	mutantsSeen      mutantsync.Map
+	mutantsRecent    [1 << 14]mutantatomic.Uint32 // most of those seen: conditions are evaluated often
 )
 
 // mutantOn reports whether a mutant is on.
 func mutantOn(n uint32) bool {
-	if mutantReached != nil {
+	if recent := &mutantsRecent[n%uint32(len(mutantsRecent))]; mutantReached != nil && recent.Load() != n {
+		recent.CompareAndSwap(0, n)
 		if _, seen := mutantsSeen.LoadOrStore(n, true); !seen {
 			mutantfmt.Fprintf(mutantReached, "%08x\n", n)
 		}
