@@ -170,3 +170,54 @@ func TestDiscardedWhileRefused(t *testing.T) {
 		t.Errorf("without a failure: defers %+v, told that it is over: %t", a.Defer, over())
 	}
 }
+
+// TestSliceWantsNothingDue: who has only a slice of a shard leaves deferred messages to its owner.
+func TestSliceWantsNothingDue(t *testing.T) {
+	now := time.Now()
+	for _, slice := range []bool{false, true} {
+		m := ready(now)
+		m.cfg.Slice = slice
+		if _, ok := m.WantsDue(now); ok == slice {
+			t.Errorf("slice %t: wants deferred messages: %t", slice, ok)
+		}
+	}
+}
+
+// TestDominantTenant: a tenant dominates with three quarters of the messages; those without a tenant
+// never do.
+func TestDominantTenant(t *testing.T) {
+	for _, c := range []struct {
+		tenant string
+		share  int
+		want   string
+	}{{"a", 100, "a"}, {"a", 75, "a"}, {"a", 74, ""}, {"", 100, ""}} {
+		var w window
+		b := &feeds.Batch{Messages: make([]postrider.Message, 100)}
+		for i := range b.Messages {
+			if b.Messages[i].TenantID = "b"; i < c.share {
+				b.Messages[i].TenantID = c.tenant
+			}
+		}
+		w.add(b, 0)
+		if got := w.dominantTenant(); got != c.want {
+			t.Errorf("%d %% of %q: got %q", c.share, c.tenant, got)
+		}
+	}
+}
+
+// TestMayPass: during an outage, a message may go to a name that is not known to fail; if there is
+// only one name, it may not.
+func TestMayPass(t *testing.T) {
+	msgs := []postrider.Message{{ID: postrider.NewID(), Topic: "a"}}
+	var n names
+	if n.mayPass(msgs) {
+		t.Error("passes although there is only one name")
+	}
+	n.of = func(m *postrider.Message) string { return m.Topic }
+	if !n.mayPass(msgs) {
+		t.Error("does not pass to another name")
+	}
+	if n.watch("a").failed = msgs[0].ID; n.mayPass(msgs) {
+		t.Error("passes to a name that fails")
+	}
+}
