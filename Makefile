@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build build-all test check-quick check check-long campaign lint security fuzz reference fmt tidy bench scale soak docs docs-serve services services-down clean orm demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart planted mutants peers peers-held peers-stock peers-table points model simulation
+.PHONY: help build build-all test check-quick check check-long campaign lint security fuzz reference fmt tidy bench scale soak docs docs-serve services services-down clean orm demo demo-crash demo-dead-letter demo-partition demo-deploy demo-stop dist chart planted mutants mutants-chosen mutants-by-rule peers peers-held peers-stock peers-table points model simulation
 
 # Queue of the demo: rabbitmq, nats or asynq.
 QUEUE ?= rabbitmq
@@ -102,8 +102,12 @@ simulation: ## Run the relays through 100,000 random fault plans in simulated ti
 planted: ## Plant known bugs, one at a time, and check that a short fault campaign detects each; BUGS="F01 F09" for some
 	@go run ./test/proof/planted/cmd/planted hunt -o docs/reliability/planted.md $(BUGS)
 
-mutants: ## Plant small mistakes in stores and publishers, one at a time, and check that a test fails with each; MUTANTS="M01 M07" for some
+mutants: mutants-chosen mutants-by-rule ## Plant small mistakes in the product, one at a time, and check that a test fails with each
+mutants-chosen: ## Only those chosen by hand; MUTANTS="M01 M07" for some
 	@set -e; env="$$(dev/services env)"; eval "$$env"; go run ./test/proof/planted/cmd/planted mutants $(MUTANTS)
+
+mutants-by-rule: ## Only those found by rule, twelve of each package; RULE="-all retry" for others
+	@set -e; env="$$(dev/services env)"; eval "$$env"; go run ./test/proof/planted/cmd/mutants $(RULE)
 
 orm: ## Generate the code of ent and sqlc in examples/orm again; builds sqlc first, which takes minutes once
 	@cd examples/orm/ent && go generate ./...

@@ -59,6 +59,10 @@ func TestFill(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
+	var nothing struct{}
+	if err := (&broker.Settings{URL: "owl://tower", Logger: logger}).Fill(&nothing); err != nil {
+		t.Errorf("a configuration without these fields: %v", err)
+	}
 	if _, err := d.Open(&broker.Settings{Values: map[string]string{"ca_file": "/does/not/exist"}}); err == nil {
 		t.Error("a file that is not there was accepted")
 	}

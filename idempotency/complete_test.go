@@ -26,6 +26,9 @@ func TestComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := idempotency.JSON(200, func() {}); err == nil {
+		t.Error("a function was encoded")
+	}
 	answer = answer.With("Location", "/1").With("Set-Cookie", "secret")
 	for _, test := range []struct {
 		name             string

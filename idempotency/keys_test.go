@@ -301,3 +301,29 @@ func TestLongRoutes(t *testing.T) {
 		})
 	}
 }
+
+// routes is a store that notes the routes of claims.
+type routes struct {
+	idempotency.Store[*memory.Tx]
+	claimed []string
+}
+
+func (r *routes) Claim(ctx context.Context, c idempotency.Claim) (idempotency.Outcome, error) {
+	r.claimed = append(r.claimed, c.ID.Route)
+	return r.Store.Claim(ctx, c)
+}
+
+// TestRouteLength: a store gets the route itself, unless that is longer than 512 bytes.
+func TestRouteLength(t *testing.T) {
+	for _, n := range []int{20, 512, 513, 5000} {
+		s := open(t)
+		store := &routes{Store: s.store.IdempotencyKeys()}
+		route := strings.Repeat("r", n)
+		s.wire(store, func(c *idempotency.Config) { c.Route = func(*http.Request) string { return route } })
+		s.plain("POST /", func(http.ResponseWriter, *http.Request) {})
+		s.want(ask("POST /", "1"), 200, 1, 0)
+		if got := store.claimed[0]; len(got) > 512 || (got == route) != (n <= 512) {
+			t.Errorf("%d bytes: the store gets %d", n, len(got))
+		}
+	}
+}

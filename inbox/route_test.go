@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -169,6 +170,9 @@ func TestTypedBatch(t *testing.T) {
 			}
 			largest.Store(max(largest.Load(), int64(len(orders))))
 			for i, o := range orders {
+				if o.Name == "f" {
+					return postrider.Permanent(errHandler)
+				}
 				if err := h.effects.add(ctx, msgs[i].Key[9:10]+o.Name); err != nil {
 					return err
 				}
@@ -186,6 +190,7 @@ func TestTypedBatch(t *testing.T) {
 		}
 		send(`{"name":"a"}`, `{"name":"b"}`, `{"name":"c"}`)
 		send(`{"name":"d"}`, `[1]`, `{"name":"e"}`)
+		send(`{"name":"f"}`)
 		h.receive(typed("other", "x", "other"))
 		stop()
 		effects := h.effects.all()
@@ -193,11 +198,22 @@ func TestTypedBatch(t *testing.T) {
 		if want := []string{"aa", "bb", "cc", "dd", "ee", "other"}; !slices.Equal(effects, want) {
 			t.Errorf("effects %q, want %q", effects, want)
 		}
-		h.wantDeadLetters("[1] dead")
+		h.wantDeadLetters("[1] dead", `{"name":"f"} dead`)
 		if largest.Load() < 2 {
 			t.Errorf("the largest batch had %d", largest.Load())
 		}
 	})
+}
+
+// TestLogger: the log of the configuration is used.
+func TestLogger(t *testing.T) {
+	var log strings.Builder
+	h := newFixture(t, inbox.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	h.Handle("*", func(context.Context, tx, postrider.Message) error { panic("broken") })
+	h.receive(typed("order", "k", "1"))
+	if !strings.Contains(log.String(), "handler panicked") {
+		t.Errorf("the log says %q", log.String())
+	}
 }
 
 // reversed is a codec that reverses the payload.

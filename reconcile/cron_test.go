@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"strings"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -57,6 +58,11 @@ func TestScheduleMistakes(t *testing.T) {
 	} {
 		if s, err := ParseSchedule(c[0], c[1], c[2]); err == nil {
 			t.Errorf("%q was accepted as %v", c, s)
+		}
+	}
+	for expression, want := range map[string]string{"5-1 * * * *": `"5-1" goes backwards`, "5-60 * * * *": `"60" is not a number from 0 to 59`} {
+		if _, err := ParseSchedule("", expression, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", expression, err, want)
 		}
 	}
 }

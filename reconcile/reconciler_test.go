@@ -290,6 +290,80 @@ func TestFailures(t *testing.T) {
 	})
 }
 
+var errDown = errors.New("no answer")
+
+// fullLog is a log with one full page, which cannot be sent again.
+type fullLog struct{ asked int }
+
+func (l *fullLog) Sent(_ context.Context, _, _ time.Time, before int64, limit int) ([]reconcile.Sent, error) {
+	if l.asked++; before != 0 {
+		return nil, nil
+	}
+	sent := make([]reconcile.Sent, limit)
+	for i := range sent {
+		sent[i] = reconcile.Sent{Message: postrider.Message{ID: postrider.NewID()}, Place: int64(limit - i)}
+	}
+	return sent, nil
+}
+
+func (l *fullLog) Resend(context.Context, []int64, string) error { return errDown }
+
+type noReceipts struct{}
+
+func (noReceipts) Missing(_ context.Context, _ string, ids []postrider.ID) ([]postrider.ID, error) {
+	return ids, nil
+}
+
+// TestErrorEndsARun: what a search or a repetition returns ends the run, and is its result.
+func TestErrorEndsARun(t *testing.T) {
+	w, log := newWorld(), new(fullLog)
+	p := w.reconciler(t, reconcile.Config{},
+		reconcile.Job[*memory.Tx]{Name: "find", Find: func(context.Context, *memory.Tx, time.Time, time.Time, int) ([]postrider.Message, error) {
+			return nil, errDown
+		}},
+		reconcile.Job[*memory.Tx]{Name: "resend", Check: reconcile.Unreceived(log, noReceipts{}, "consumer", nil)})
+	for _, job := range []string{"find", "resend"} {
+		if _, err := p.RunNow(t.Context(), job, reconcile.Options{}); !errors.Is(err, errDown) {
+			t.Errorf("%s: %v", job, err)
+		}
+	}
+	if log.asked != 1 {
+		t.Errorf("asked for %d pages although the first could not be sent again", log.asked)
+	}
+}
+
+// downStore is a store that is down for some calls.
+type downStore struct {
+	reconcile.Store[*memory.Tx]
+	calls int
+}
+
+func (s *downStore) Announce(ctx context.Context, job, schedule string, first func(time.Time) time.Time) error {
+	if s.calls++; s.calls <= 5 {
+		return errDown
+	}
+	return s.Store.Announce(ctx, job, schedule, first)
+}
+
+// TestOutageIsLoggedOnce: an outage of the store has one line in the log, and the job then runs.
+func TestOutageIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		var log strings.Builder
+		p, err := reconcile.New(&downStore{Store: w.reconcilers}, w.DB, w.DB, reconcile.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))},
+			reconcile.Job[*memory.Tx]{Name: "rows", Find: w.find})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_ = p.Run(ctx)
+		if lines := strings.Count(log.String(), errDown.Error()); lines != 1 || w.calls == 0 {
+			t.Errorf("%d lines, %d searches:\n%s", lines, w.calls, log.String())
+		}
+	})
+}
+
 func TestMistakes(t *testing.T) {
 	w := newWorld()
 	good := reconcile.Job[*memory.Tx]{Name: "rows", Find: w.find}

@@ -109,7 +109,7 @@ func (p Policy) Pause(failed int, random float64) time.Duration {
 		return p.Pauses[min(failed, n)-1]
 	}
 	d := p.Most
-	if shift := failed - 1; shift < 62 && p.First <= p.Most>>shift {
+	if shift := failed - 1; p.First <= p.Most>>shift { // 0 if it is shifted too far
 		d = p.First << shift
 	}
 	return p.spread(d, random)

@@ -3,6 +3,7 @@ package retry_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,7 +105,10 @@ func TestOr(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	for _, p := range []retry.Policy{{}, {First: s, Most: s}, {Attempts: retry.Forever}, {Pauses: []time.Duration{s}, Attempts: 7, MaxAge: m}} {
+	for _, p := range []retry.Policy{
+		{}, {First: s}, {First: s, Most: s}, {Attempts: retry.Forever}, {Pauses: []time.Duration{s}, Attempts: 7, MaxAge: m},
+		{Pauses: slices.Repeat([]time.Duration{s}, 100)},
+	} {
 		if err := p.Validate(); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}

@@ -119,7 +119,7 @@ func (d *definition[Tx]) forward(i *Instance, c *Change) {
 			d.refresh(i)
 			return
 		}
-		if s.State == StepPending && (!left || s.Stage < stage) {
+		if s.State == StepPending && !left { // steps are in the order of their stages
 			stage, left = s.Stage, true
 		}
 	}

@@ -50,7 +50,7 @@ func identify(m *postrider.Message, p *Packet, from origin) {
 	switch own, ok := proven(from, m.WireID); {
 	case ok:
 		m.ID = own
-	case m.WireID != "" && from.source != "":
+	case from.source != "": // only events have one, and they always have an ID
 		m.ID = Identity(from.source, m.WireID)
 	case m.WireID != "":
 		// Without a source, an ID is unique only within its topic.

@@ -137,6 +137,25 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
+// TestPanicIsLoggedOnce: the log has the stack of a panic, but not again for each attempt.
+func TestPanicIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var log strings.Builder
+		in := intake.Open(ctx, func(context.Context, postrider.Message) error { panic("broken") }, intake.Config{
+			Retry: retry.Policy{Attempts: 3, First: time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		accept(in, message("k", 0), func() {})
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		cancel()
+		in.Wait()
+		if stacks, all := strings.Count(log.String(), "stack="), strings.Count(log.String(), "broken"); stacks != 1 || all < 3 {
+			t.Errorf("%d of %d lines have a stack:\n%s", stacks, all, log.String())
+		}
+	})
+}
+
 // TestDeadLetterRefused checks that a message is kept if the dead-letter destination refuses it.
 func TestDeadLetterRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -105,10 +106,11 @@ func TestLimits(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		gate := make(chan struct{})
 		var counters intake.Counters
+		var log strings.Builder
 		in := intake.Open(ctx, func(context.Context, postrider.Message) error {
 			<-gate
 			return nil
-		}, intake.Config{Limit: 3, Waiting: 2, Counters: &counters, Logger: quiet})
+		}, intake.Config{Limit: 3, Waiting: 2, Counters: &counters, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		accepted := 0
 		go func() {
 			for _, key := range []string{"a", "b", "a", "a", "c", "d"} { // one is handled, two wait behind it
@@ -136,6 +138,9 @@ func TestLimits(t *testing.T) {
 		in.Wait()
 		if accept(in, message("late", 0), func() {}) {
 			t.Error("a message was accepted after the end")
+		}
+		if log.Len() > 0 {
+			t.Errorf("nothing has failed, and the log says %s", log.String())
 		}
 	})
 }

@@ -107,7 +107,7 @@ func TestMistakesInRules(t *testing.T) {
 	_, err := NewTable([]Rule{
 		{Match: Match{Types: []string{"a", ""}}, Destination: "d"},
 		{Match: Match{Topics: []string{"b\n"}}, Destination: "d", Name: "{typ}.{x}", ID: "outbox"},
-		{Match: Match{Tenants: []string{"t"}}, Destination: "d", Name: "{type", ID: "a}{id}"},
+		{Match: Match{Tenants: []string{"t"}}, Destination: "d", Name: "{type", ID: "a}id}"},
 		{Match: Match{Tenants: []string{"u"}}, Destination: "d", Name: "{{type}}", ID: "{"},
 		{Match: Match{Types: []string{"c"}}, Drop: true, Name: "n", Destination: "d", ID: "{id}"},
 		{Match: Match{Types: []string{"e*"}}, Name: " "},

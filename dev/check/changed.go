@@ -8,24 +8,29 @@ import (
 // reads lists what tests read besides the packages that they import: folders and files of the
 // repository, and programs that they build. An entry that ends with a slash is a folder.
 var reads = map[string][]string{
-	root + "/test/docs":                  {""}, // snippets of every file
-	root + "/test/api":                   {""}, // the types of every package
-	root + "/test/site":                  {"docs/", "README.md", "CHANGELOG.md"},
-	root + "/test/start":                 {"docs/", "README.md"},
-	root + "/test/deploy":                {"deploy/", "dev/dist", "dev/tools/", ".devcontainer/", ".github/"},
-	root + "/test/alerts":                {"deploy/"},
-	root + "/test/release":               {"cmd/postrider/", "README.md", "CHANGELOG.md"},
-	root + "/test/console":               {"admin/console/"},
-	root + "/test/built":                 {"cmd/postrider/", "examples/admissions/", "test/proof/campaign/"},
-	root + "/cmd/postrider/internal/cli": {"docs/", "deploy/", "README.md"},
-	root + "/store/postgres":             {"docs/"},
-	root + "/admin/console":              {"docs/"},
-	root + "/test/proof/model":           {"docs/"},
-	root + "/test/proof/planted":         {"relay/", "store/", "inbox/", "broker/"},
-	root + "/test/proof/peers/page":      {"docs/"},
-	root + "/test/proof/points":          {"store/", "broker/"},
-	root + "/examples":                   {"examples/"},
+	root + "/test/docs":                      {""}, // snippets of every file
+	root + "/test/api":                       {""}, // the types of every package
+	root + "/test/site":                      {"docs/", "README.md", "CHANGELOG.md"},
+	root + "/test/start":                     {"docs/", "README.md"},
+	root + "/test/deploy":                    {"deploy/", "dev/dist", "dev/tools/", ".devcontainer/", ".github/"},
+	root + "/test/alerts":                    {"deploy/"},
+	root + "/test/release":                   {"cmd/postrider/", "README.md", "CHANGELOG.md"},
+	root + "/test/console":                   {"admin/console/"},
+	root + "/test/built":                     {"cmd/postrider/", "examples/admissions/", "test/proof/campaign/"},
+	root + "/cmd/postrider/internal/cli":     {"docs/", "deploy/", "README.md"},
+	root + "/store/postgres":                 {"docs/"},
+	root + "/admin/console":                  {"docs/"},
+	root + "/test/proof/model":               {"docs/"},
+	root + "/test/proof/planted":             {"relay/", "store/", "inbox/", "broker/"},
+	root + "/test/proof/planted/rule":        mutated,
+	root + "/test/proof/planted/cmd/mutants": mutated,
+	root + "/test/proof/peers/page":          {"docs/"},
+	root + "/test/proof/points":              {"store/", "broker/"},
+	root + "/examples":                       {"examples/"},
 }
+
+// mutated lists what has mutants by rule.
+var mutated = []string{"relay/", "inbox/", "saga/", "idempotency/", "reconcile/", "retry/", "store/", "broker/", "admin/"}
 
 // everything lists the files that every check reads: a change to one of them affects all tests.
 var everything = []string{"dev/", ".ci/", "go.work", "Makefile", ".golangci.yml"}

@@ -42,7 +42,6 @@ func New(paths []string) (*Rules, error) {
 		p, err := parse(text)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("redact: path %q: %w", text, err))
-			continue
 		}
 		rules.paths = append(rules.paths, p)
 	}

@@ -102,6 +102,7 @@ func TestWithheld(t *testing.T) {
 	const secret = "s3cr3t"
 	tests := []struct{ name, contentType, in, kind string }{
 		{"cut short", "application/json", `{"password":"` + secret + `"`, "text"},
+		{"cut short in a number", "application/json", `{"password":"` + secret + `","n":1`, "text"},
 		{"trailing", "application/json", `{"password":"` + secret + `"} x`, "text"},
 		{"comment", "application/json", `{/*` + secret + `*/}`, "text"},
 		{"text", "text/plain", "password=" + secret, "text"},

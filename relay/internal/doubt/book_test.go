@@ -243,3 +243,34 @@ func TestRecordedWhileAsked(t *testing.T) {
 		}
 	}
 }
+
+// TestUnsure: since when a message may have arrived, for every reason that it may.
+func TestUnsure(t *testing.T) {
+	before, later := start.Add(-time.Minute), start.Add(time.Minute)
+	b := doubt.New(1, start)
+	own, other, former := postrider.NewID(), postrider.NewID(), postrider.NewID()
+	unsure := func(name string, id postrider.ID, want time.Time) {
+		t.Helper()
+		if got := b.Unsure(name, id); !got.Equal(want) {
+			t.Errorf("%s: unsure since %v, want %v", name, got, want)
+		}
+	}
+	unsure("a", other, start) // a name that is unknown
+	b.Record("a", own, before)
+	unsure("a", own, before)
+	unsure("a", other, start)
+	ask(t, b, []string{"a"}, []string{"a"}, before)
+	b.Record("a", other, later)
+	unsure("a", other, later)
+	unsure("a", former, start)
+	b.Found([]string{"a"}, former)
+	if _, note := b.Answer("a", nil, start); note != nil {
+		t.Fatal(note)
+	}
+	unsure("a", former, start)
+	ask(t, b, []string{"c"}, []string{"c"}, start)
+	answer(t, b, "c")
+	unsure("c", other, time.Time{})
+	b.Close()
+	unsure("b", other, time.Time{})
+}

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -134,5 +135,89 @@ func TestSentIsNotDeferred(t *testing.T) {
 			t.Errorf("defers %+v, want the message that was not sent", a.Defer)
 		}
 		break
+	}
+}
+
+// TestDiscardedWhileRefused: once everything that the store could not defer has been discarded, the
+// failure is over, and not before.
+func TestDiscardedWhileRefused(t *testing.T) {
+	now := time.Now()
+	m := ready(now)
+	msgs := []postrider.Message{{ID: postrider.NewID()}, {ID: postrider.NewID()}}
+	b := &feeds.Batch{Messages: msgs}
+	m.window.add(b, Size(b))
+	for pos := range msgs {
+		m.want(pos, 0, feeds.Deferral{Status: feeds.StatusRetry})
+	}
+	over := func() bool {
+		return slices.ContainsFunc(m.news.told, func(told Told) bool { return told.Event == CanDefer })
+	}
+	m.Exclude([]postrider.ID{postrider.NewID()}) // another one
+	m.Next(now)
+	m.Deferred(errors.New("no answer"), now)
+	for n := range msgs {
+		m.Exclude([]postrider.ID{msgs[n].ID})
+		m.Next(now)
+		if want := n == 1; over() != want || (m.deferrals.failures == 0) != want {
+			t.Errorf("with %d discarded: over %t, %d failures", n+1, over(), m.deferrals.failures)
+		}
+	}
+	m = ready(now)
+	m.window.add(b, Size(b))
+	m.want(0, 0, feeds.Deferral{Status: feeds.StatusRetry})
+	m.Exclude([]postrider.ID{msgs[0].ID})
+	if a := m.Next(now); len(a.Defer) > 0 || over() {
+		t.Errorf("without a failure: defers %+v, told that it is over: %t", a.Defer, over())
+	}
+}
+
+// TestSliceWantsNothingDue: who has only a slice of a shard leaves deferred messages to its owner.
+func TestSliceWantsNothingDue(t *testing.T) {
+	now := time.Now()
+	for _, slice := range []bool{false, true} {
+		m := ready(now)
+		m.cfg.Slice = slice
+		if _, ok := m.WantsDue(now); ok == slice {
+			t.Errorf("slice %t: wants deferred messages: %t", slice, ok)
+		}
+	}
+}
+
+// TestDominantTenant: a tenant dominates with three quarters of the messages; those without a tenant
+// never do.
+func TestDominantTenant(t *testing.T) {
+	for _, c := range []struct {
+		tenant string
+		share  int
+		want   string
+	}{{"a", 100, "a"}, {"a", 75, "a"}, {"a", 74, ""}, {"", 100, ""}} {
+		var w window
+		b := &feeds.Batch{Messages: make([]postrider.Message, 100)}
+		for i := range b.Messages {
+			if b.Messages[i].TenantID = "b"; i < c.share {
+				b.Messages[i].TenantID = c.tenant
+			}
+		}
+		w.add(b, 0)
+		if got := w.dominantTenant(); got != c.want {
+			t.Errorf("%d %% of %q: got %q", c.share, c.tenant, got)
+		}
+	}
+}
+
+// TestMayPass: during an outage, a message may go to a name that is not known to fail; if there is
+// only one name, it may not.
+func TestMayPass(t *testing.T) {
+	msgs := []postrider.Message{{ID: postrider.NewID(), Topic: "a"}}
+	var n names
+	if n.mayPass(msgs) {
+		t.Error("passes although there is only one name")
+	}
+	n.of = func(m *postrider.Message) string { return m.Topic }
+	if !n.mayPass(msgs) {
+		t.Error("does not pass to another name")
+	}
+	if n.watch("a").failed = msgs[0].ID; n.mayPass(msgs) {
+		t.Error("passes to a name that fails")
 	}
 }

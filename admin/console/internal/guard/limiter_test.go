@@ -64,6 +64,9 @@ func TestLimiterIsBounded(t *testing.T) {
 	if len(l.buckets) != 100 || refused != 1000-100-2 {
 		t.Errorf("%d clients remembered, %d requests refused: those over the limit share one bucket", len(l.buckets), refused)
 	}
+	if wait := l.Take(netip.AddrFrom4([4]byte{10, 0, 0, 7}), now); wait > 0 {
+		t.Errorf("a client that is remembered waits %v with those that are not", wait)
+	}
 	if wait := l.Take(netip.MustParseAddr("192.0.2.1"), now.Add(time.Minute)); wait > 0 || len(l.buckets) != 1 {
 		t.Errorf("later: wait %v, %d remembered", wait, len(l.buckets))
 	}
@@ -101,6 +104,21 @@ func TestClient(t *testing.T) {
 		}
 		if Secure(r, proxies) != Within(Peer(r), proxies) {
 			t.Errorf("%+v: X-Forwarded-Proto", tt)
+		}
+	}
+}
+
+// TestSecure: a proxy that says anything but https, once, says that the client has no TLS.
+func TestSecure(t *testing.T) {
+	for _, c := range []struct {
+		said []string
+		want bool
+	}{{nil, false}, {[]string{"https"}, true}, {[]string{"HTTPS"}, true}, {[]string{"http"}, false}, {[]string{"https", "http"}, false}} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.RemoteAddr = "10.0.0.1:1"
+		r.Header["X-Forwarded-Proto"] = c.said
+		if got := Secure(r, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}); got != c.want {
+			t.Errorf("%q: %t", c.said, got)
 		}
 	}
 }

@@ -16,7 +16,12 @@ import (
 func TestPanic(t *testing.T) {
 	var log bytes.Buffer
 	h := handler(Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/late" {
+		switch r.URL.Path {
+		case "/hint":
+			w.WriteHeader(http.StatusEarlyHints)
+		case "/status":
+			w.WriteHeader(http.StatusOK)
+		case "/late":
 			_, _ = io.WriteString(w, `{"items": [`)
 			_ = http.NewResponseController(w).Flush()
 		}
@@ -32,7 +37,7 @@ func TestPanic(t *testing.T) {
 		}
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
-			t.Fatal(err)
+			return 0, "", err
 		}
 		defer resp.Body.Close()
 		b, err := io.ReadAll(resp.Body)
@@ -45,8 +50,13 @@ func TestPanic(t *testing.T) {
 	if !strings.Contains(log.String(), "panics_test.go") {
 		t.Errorf("no stack in the log: %s", log.String())
 	}
-	if _, body, err := get("/late"); err == nil {
-		t.Errorf("half an answer looks whole: %s", body)
+	for _, path := range []string{"/status", "/late"} {
+		if _, body, err := get(path); err == nil {
+			t.Errorf("%s: half an answer looks whole: %s", path, body)
+		}
+	}
+	if status, _, err := get("/hint"); status != 500 || err != nil {
+		t.Errorf("after a hint: got %d %v", status, err)
 	}
 }
 
