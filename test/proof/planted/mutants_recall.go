@@ -335,7 +335,7 @@ var recallMutants = []Bug{
 		Plant: []Change{
 			{
 				"relay/internal/shard/deferral.go",
-				"d.excluded[msg.ID] || already:",
+				"m.memory.arrived[msg.ID] || already:",
 				"d.excluded[msg.ID] || already && false:",
 			},
 		},
