@@ -336,7 +336,7 @@ var recallMutants = []Bug{
 			{
 				"relay/internal/shard/deferral.go",
 				"m.memory.arrived[msg.ID] || already:",
-				"d.excluded[msg.ID] || already && false:",
+				"m.memory.arrived[msg.ID] || already && false:",
 			},
 		},
 	},
