@@ -180,6 +180,7 @@ func (f *File) binary(b *ast.BinaryExpr, in scope) {
 		f.add(in, andOr, b, "("+x+") "+other.String()+" ("+y+")", "")
 		f.add(in, first, b, x, "")
 		f.add(in, second, b, y, "")
+	default:
 	}
 }
 

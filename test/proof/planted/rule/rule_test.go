@@ -84,7 +84,7 @@ func TestSample(t *testing.T) {
 		}
 		return s
 	}
-	if names(1, 5) != names(1, 5) || names(1, 5) == names(2, 5) || len(names(1, 5)) != 5 || len(names(1, 50)) != 20 {
+	if same := names(1, 5); names(1, 5) != same || names(2, 5) == same || len(names(1, 5)) != 5 || len(names(1, 50)) != 20 {
 		t.Error(names(1, 5), names(2, 5), names(1, 50))
 	}
 }

@@ -39,7 +39,7 @@ type sender interface {
 	close()
 }
 
-func open(ctx context.Context, plan work.Plan, destination string) (sender, error) {
+func open(plan work.Plan, destination string) (sender, error) {
 	switch destination {
 	case world.Kafka:
 		return openKafka(plan.Brokers[destination])
@@ -90,7 +90,7 @@ func (m *message) wrap() {
 func Send(ctx context.Context, pool *pgxpool.Pool, plan work.Plan, destination string, n int, log *slog.Logger) (sent int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	to, err := open(ctx, plan, destination)
+	to, err := open(plan, destination)
 	if err != nil {
 		return 0, err
 	}
