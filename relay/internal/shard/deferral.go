@@ -69,6 +69,9 @@ func (m *Machine) sort(b *feeds.Batch, at int) {
 			delete(m.memory.arrived, msg.ID)
 			m.window.beginDefer(pos)
 			m.window.endDefer(pos)
+			if key := hashKey(msg); already && key != 0 && msg.DeliverAfter.IsZero() {
+				d.blocked[key] = true // perhaps deferred after the blocked keys were loaded
+			}
 			continue
 		case !msg.DeliverAfter.IsZero():
 			m.want(pos, 0, feeds.Deferral{Status: feeds.StatusScheduled})

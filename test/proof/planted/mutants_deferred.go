@@ -54,4 +54,17 @@ var deferredMutants = []Bug{
 			},
 		},
 	},
+	{
+		ID:    "M115",
+		Name:  "relay: what a former owner has just deferred blocks no key",
+		Does:  "A relay that is taken over while it defers messages: later messages of their keys overtake them.",
+		Tests: []Test{{"relay/internal/shard", "^TestDeferredByFormerOwner$"}},
+		Plant: []Change{
+			{
+				"relay/internal/shard/deferral.go",
+				"already && key != 0 && msg.DeliverAfter.IsZero() {",
+				"already && key == 1 {",
+			},
+		},
+	},
 }
