@@ -249,7 +249,7 @@ func (r *recaller) choose(msgs []postrider.Message, waits map[string]error, errs
 			held[key] = key != ""
 		case held[key]:
 			errs[i] = postrider.Unavailable(postrider.ErrNotTried)
-		case !r.book.Has(m.ID):
+		case m.Repetition != "" || !r.book.Has(m.ID): // a replay is meant to come again
 			part, places = append(part, *m), append(places, i)
 		}
 	}
@@ -350,7 +350,7 @@ func (r *recaller) send(ctx context.Context, msgs []postrider.Message) []error {
 			if own {
 				errs[i] = postrider.Unavailable(postrider.ErrNotTried)
 			}
-		case postrider.ClassOf(err) == postrider.ClassUnknown:
+		case postrider.ClassOf(err) == postrider.ClassUnknown && msgs[i].Repetition == "": // an answer does not tell a replay from its message
 			r.book.Record(r.nameOf(&msgs[i]), msgs[i].ID, began)
 		}
 	}
