@@ -114,8 +114,8 @@ var recallMutants = []Bug{
 		Plant: []Change{
 			{
 				"broker/nats/recall.go",
-				"if state.FirstSeq > 1 && ",
-				"if state.FirstSeq > 1<<40 && ",
+				"case state.FirstSeq > 1 && ",
+				"case state.FirstSeq > 1<<40 && ",
 			},
 		},
 	},
@@ -166,8 +166,21 @@ var recallMutants = []Bug{
 		Plant: []Change{
 			{
 				"relay/recall.go",
-				"case postrider.ClassOf(err) == postrider.ClassUnknown:",
-				"case false:",
+				"case postrider.ClassOf(err) == postrider.ClassUnknown && ",
+				"case false && ",
+			},
+		},
+	},
+	{
+		ID:    "M115",
+		Name:  "relay: a replay counts as its message",
+		Does:  "While a new owner asks what has arrived, replays are not sent, and count as delivered.",
+		Tests: []Test{{"relay", "^TestRecallOfReplays$"}},
+		Plant: []Change{
+			{
+				"relay/recall.go",
+				"case m.Repetition != \"\" || !r.book.Has(m.ID):",
+				"case !r.book.Has(m.ID):",
 			},
 		},
 	},
@@ -335,8 +348,8 @@ var recallMutants = []Bug{
 		Plant: []Change{
 			{
 				"relay/internal/shard/deferral.go",
-				"d.excluded[msg.ID] || already:",
-				"d.excluded[msg.ID] || already && false:",
+				"case m.memory.arrived[msg.ID] || already:",
+				"case m.memory.arrived[msg.ID] || already && false:",
 			},
 		},
 	},
