@@ -40,10 +40,6 @@ var ErrFenced = errors.New("another process has taken over this shard")
 // remove.
 var ErrCannotRecall = errors.New("the destination cannot report which messages it stores")
 
-// ErrNameMissing means that a name does not exist at the moment, so that nothing can be stored under
-// it. When it exists again, it may still have what it stored before.
-var ErrNameMissing = errors.New("the name does not exist")
-
 // CannotRecall returns an error that matches [ErrCannotRecall] and states why.
 func CannotRecall(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrCannotRecall, fmt.Errorf(format, args...))
@@ -69,8 +65,9 @@ type Recaller interface {
 	//
 	// An error that matches [ErrFenced] means that a higher term has recalled, and
 	// [ErrCannotRecall] that the destination cannot answer, for example because it has deleted
-	// messages since the given time. After any other error the caller asks again; after
-	// [ErrNameMissing] it asks until the name exists.
+	// messages since the given time. After any other error the caller asks again, for a minute if
+	// the destination works otherwise. A name that does not exist at the moment is such an error: when
+	// it exists again, it may still have what it stored before.
 	Recall(ctx context.Context, names []string, since time.Time, found func(id string)) []error
 }
 

@@ -249,7 +249,7 @@ func (r *recaller) choose(msgs []postrider.Message, waits map[string]error, errs
 			held[key] = key != ""
 		case held[key]:
 			errs[i] = postrider.Unavailable(postrider.ErrNotTried)
-		case !r.book.Has(m.ID):
+		case m.Repetition != "" || !r.book.Has(m.ID): // a replay is meant to come again
 			part, places = append(part, *m), append(places, i)
 		}
 	}
@@ -327,7 +327,8 @@ func errAsking(err error) error {
 	return postrider.Unavailable(fmt.Errorf("%s: %w", asking, err))
 }
 
-// send publishes messages and records those whose outcome is unknown.
+// send publishes messages and records those whose outcome is unknown, without replays: the
+// destination would report their messages, which have arrived before.
 func (r *recaller) send(ctx context.Context, msgs []postrider.Message) []error {
 	r.mu.Lock()
 	term := r.book.Term()
@@ -350,7 +351,7 @@ func (r *recaller) send(ctx context.Context, msgs []postrider.Message) []error {
 			if own {
 				errs[i] = postrider.Unavailable(postrider.ErrNotTried)
 			}
-		case postrider.ClassOf(err) == postrider.ClassUnknown:
+		case postrider.ClassOf(err) == postrider.ClassUnknown && msgs[i].Repetition == "":
 			r.book.Record(r.nameOf(&msgs[i]), msgs[i].ID, began)
 		}
 	}

@@ -1,6 +1,7 @@
 package relay_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,6 +72,7 @@ func (d *destination) questions() []string {
 type scene struct {
 	t     *testing.T
 	store *memory.DB
+	from  feeds.Store // what relays read; nil means store
 	to    *destination
 	count int
 	logs  strings.Builder
@@ -143,7 +145,7 @@ func (s *scene) crash(each int) (late func() []error) {
 func (s *scene) run(limit time.Duration) {
 	s.t.Helper()
 	log := slog.New(slog.NewTextHandler(&s.logs, nil))
-	r, err := relay.New(s.store, s.to, relay.Config{Lease: sceneLease, BatchSize: 10, ReadAhead: 20, Logger: log})
+	r, err := relay.New(cmp.Or[feeds.Store](s.from, s.store), s.to, relay.Config{Lease: sceneLease, BatchSize: 10, ReadAhead: 20, Logger: log})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -357,44 +359,88 @@ func TestRecallOfDeferred(t *testing.T) {
 	})
 }
 
+// dieRetrying lets a relay defer all messages, send them, and die.
+func (s *scene) dieRetrying() {
+	s.t.Helper()
+	f, err := s.store.Open(s.t.Context(), "default", feeds.Member{Name: "dead", Lease: sceneLease})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	share, err := f.Balance(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, shard := range share.Shards {
+		batches, err := f.Read(s.t.Context(), []feeds.Demand{{Shard: shard, Limit: s.count}})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, b := range batches {
+			var all []feeds.Deferral
+			for i := range b.Messages {
+				all = append(all, feeds.Deferral{Batch: &b, Index: i, Status: feeds.StatusRetry})
+			}
+			if err := f.Defer(s.t.Context(), all); err != nil {
+				s.t.Fatal(err)
+			}
+			if _, err := f.Settle(s.t.Context(), []feeds.Mark{{Shard: shard, Batch: &b, Done: len(b.Messages), Sent: time.Now()}}); err != nil {
+				s.t.Fatal(err)
+			}
+			ctx := broker.WithSender(s.t.Context(), broker.Sender{
+				Name: fmt.Sprintf("%s/default/%d", share.ID, shard), Term: share.Terms[shard] << 20,
+			})
+			if err := errors.Join(s.to.Publish(ctx, b.Messages)...); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+}
+
 // TestRecallOfRetries: a relay dies while it sends deferred messages again. The next one asks about
 // them.
 func TestRecallOfRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, 30, 3)
-		f, err := s.store.Open(t.Context(), "default", feeds.Member{Name: "dead", Lease: sceneLease})
-		if err != nil {
-			t.Fatal(err)
-		}
-		share, err := f.Balance(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, shard := range share.Shards {
-			batches, err := f.Read(t.Context(), []feeds.Demand{{Shard: shard, Limit: s.count}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, b := range batches {
-				var all []feeds.Deferral
-				for i := range b.Messages {
-					all = append(all, feeds.Deferral{Batch: &b, Index: i, Status: feeds.StatusRetry})
-				}
-				if err := f.Defer(t.Context(), all); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := f.Settle(t.Context(), []feeds.Mark{{Shard: shard, Batch: &b, Done: len(b.Messages), Sent: time.Now()}}); err != nil {
-					t.Fatal(err)
-				}
-				ctx := broker.WithSender(t.Context(), broker.Sender{
-					Name: fmt.Sprintf("%s/default/%d", share.ID, shard), Term: share.Terms[shard] << 20,
-				})
-				if err := errors.Join(s.to.Publish(ctx, b.Messages)...); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
+		s.dieRetrying()
 		s.run(time.Minute)
 		s.expect(0)
+	})
+}
+
+// replaying is a store in which an operator has asked for a replay of all deferred messages.
+type replaying struct{ *memory.DB }
+
+type replayingFeed struct{ feeds.Feed }
+
+func (s replaying) Open(ctx context.Context, name string, m feeds.Member) (feeds.Feed, error) {
+	f, err := s.DB.Open(ctx, name, m)
+	return replayingFeed{f}, err
+}
+
+func (f replayingFeed) Due(ctx context.Context, want feeds.DueRequest) (feeds.Due, error) {
+	due, err := f.Feed.Due(ctx, want)
+	for i := range due.Messages {
+		due.Messages[i].Job = 7
+	}
+	return due, err
+}
+
+// TestRecallOfReplays: a replay is sent although its message has arrived, also while a new owner has
+// doubts about the former one, and if the answer to the replay is lost.
+func TestRecallOfReplays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, 30, 3)
+		s.dieRetrying()
+		s.write(30, 3)
+		answer := time.Now().Add(20 * time.Second)
+		s.to.refuse = func(name string) error {
+			if name == "name1" && time.Now().Before(answer) {
+				return postrider.NameUnavailable(errOdd)
+			}
+			return nil
+		}
+		s.from = replaying{s.store}
+		s.run(time.Minute)
+		s.expect(30)
 	})
 }

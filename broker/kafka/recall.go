@@ -35,8 +35,8 @@ func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time,
 			return p.recallStored(ctx, topic, since, found)
 		})
 		switch {
-		case errors.Is(err, kerr.UnknownTopicOrPartition):
-			return nil // a topic that is created later has no messages yet
+		case errors.Is(err, kerr.UnknownTopicOrPartition): // perhaps only for a moment
+			return postrider.NameUnavailable(fmt.Errorf("kafka: topic %s: %w", topic, err))
 		case errors.Is(err, broker.ErrCannotRecall):
 			return err
 		case errors.Is(err, postrider.ErrUnsupported):

@@ -59,18 +59,19 @@ func (l *link) stored(ctx context.Context, subject string, since time.Time) (*st
 	if info.State.Msgs == 0 {
 		return found, nil
 	}
-	return found, readIDs(ctx, stream, subject, since, func(id string) {
+	_, err = readIDs(ctx, stream, subject, since, func(id string) {
 		var packet codec.Packet
 		packet.SetUniqueID(id) // a replay counts as the message
 		found.Add(packet.ID)
 	})
+	return found, err
 }
 
 var errStalled = fmt.Errorf("no message came for %v, and more are there", requestTimeout)
 
 // readIDs reports the IDs of the messages that a stream has stored under a subject since a time, up
-// to now.
-func readIDs(ctx context.Context, stream jetstream.Stream, subject string, since time.Time, found func(id string)) error {
+// to now. It returns the number of the stream's first message since then.
+func readIDs(ctx context.Context, stream jetstream.Stream, subject string, since time.Time, found func(id string)) (first uint64, err error) {
 	soon, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	reader, err := stream.OrderedConsumer(soon, jetstream.OrderedConsumerConfig{
@@ -78,14 +79,17 @@ func readIDs(ctx context.Context, stream jetstream.Stream, subject string, since
 		InactiveThreshold: time.Minute,
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if state := reader.CachedInfo(); state != nil && state.NumPending == 0 {
-		return nil
+	if state := reader.CachedInfo(); state != nil {
+		first = state.Delivered.Stream + 1
+		if state.NumPending == 0 {
+			return first, nil
+		}
 	}
 	messages, err := reader.Messages(jetstream.PullMaxMessages(10_000))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer messages.Stop()
 	stop := context.AfterFunc(ctx, messages.Stop)
@@ -95,19 +99,19 @@ func readIDs(ctx context.Context, stream jetstream.Stream, subject string, since
 	for {
 		m, err := messages.Next()
 		if errors.Is(err, jetstream.ErrMsgIteratorClosed) {
-			return cmp.Or(ctx.Err(), errStalled)
+			return 0, cmp.Or(ctx.Err(), errStalled)
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 		stalled.Reset(requestTimeout)
 		found(m.Headers().Get(client.MsgIdHdr))
 		meta, err := m.Metadata()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if meta.NumPending == 0 {
-			return nil
+			return first, nil
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -20,9 +21,13 @@ const (
 
 	recallsAtOnce = 8
 
+	mostDeleted = 50_000 // messages of a stream, of which the server lists all
+
 	// A request to a node that dies is never answered: asking again is better than waiting.
 	requestTimeout = 3 * time.Second
 )
+
+var errNoStream = errors.New("no stream has the subject, or none that the account can see")
 
 // Recall implements [broker.Recaller]. The fence is the stream's own: within its duplicate window it
 // drops what a former owner still has under way, as a repetition of what is sent again.
@@ -48,7 +53,7 @@ func (l *link) recall(ctx context.Context, subject string, since time.Time, foun
 	name, err := l.js.StreamNameBySubject(soon, subject)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		// The subject may come back to the stream that stored the messages.
-		return postrider.NameUnavailable(fmt.Errorf("%w: no stream has the subject", broker.ErrNameMissing))
+		return postrider.NameUnavailable(errNoStream)
 	}
 	if err != nil {
 		return err
@@ -61,7 +66,8 @@ func (l *link) recall(ctx context.Context, subject string, since time.Time, foun
 		return err
 	}
 	since = stock.Since(since, stream.CachedInfo().TimeStamp)
-	if err := readIDs(ctx, stream, subject, since, found); err != nil {
+	first, err := readIDs(ctx, stream, subject, since, found)
+	if err != nil {
 		return err
 	}
 	// Ask afterwards: what is dropped while the messages are read counts.
@@ -72,8 +78,21 @@ func (l *link) recall(ctx context.Context, subject string, since time.Time, foun
 		return err
 	}
 	state := &info.State
-	if state.FirstSeq > 1 && state.LastTime.After(since) && (state.Msgs == 0 || state.FirstTime.After(since)) {
+	switch {
+	case !state.LastTime.After(since):
+		return nil
+	case state.FirstSeq > 1 && (state.Msgs == 0 || state.FirstTime.After(since)):
 		return broker.CannotRecall("stream %s has dropped messages that are younger than %v", name, time.Since(since).Round(time.Second))
+	case state.NumDeleted > mostDeleted:
+		return broker.CannotRecall("stream %s has deleted %d messages, too many to see when", name, state.NumDeleted)
+	case state.NumDeleted > 0:
+		if info, err = stream.Info(later, jetstream.WithDeletedDetails(true)); err != nil {
+			return err
+		}
+		// One right before the first that is left may be as young as that.
+		if slices.ContainsFunc(info.State.Deleted, func(number uint64) bool { return number+1 >= first }) {
+			return broker.CannotRecall("stream %s has deleted messages that may be younger than %v", name, time.Since(since).Round(time.Second))
+		}
 	}
 	return nil
 }
@@ -84,6 +103,8 @@ func canRecall(c *jetstream.StreamConfig) error {
 	switch {
 	case c.Retention != jetstream.LimitsPolicy || c.MaxMsgsPerSubject > 0:
 		return broker.CannotRecall("stream %s removes messages that were read or replaced", c.Name)
+	case c.SubjectTransform != nil:
+		return broker.CannotRecall("stream %s stores messages under other subjects than they were sent to", c.Name)
 	case c.Duplicates < recallWindow:
 		return broker.CannotRecall("stream %s recognises repetitions for %v only, want at least %v: nats stream edit %s --dupe-window 2m",
 			c.Name, c.Duplicates, recallWindow, c.Name)

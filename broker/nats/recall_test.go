@@ -30,7 +30,10 @@ func TestCannotRecall(t *testing.T) {
 		"--dupe-window":    func(c *jetstream.StreamConfig) { c.Duplicates = 10 * time.Second },
 		"read or replaced": func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy },
 		"or replaced":      func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 },
-		"has dropped":      func(c *jetstream.StreamConfig) { c.MaxMsgs = 2 },
+		"other subjects": func(c *jetstream.StreamConfig) {
+			c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: c.Subjects[0], Destination: "elsewhere." + c.Subjects[0]}
+		},
+		"has dropped": func(c *jetstream.StreamConfig) { c.MaxMsgs = 2 },
 	} {
 		subject := addStream(t, server, change)
 		for n := range 3 {
@@ -74,11 +77,61 @@ func TestRecallWithoutStream(t *testing.T) {
 		}
 	}
 	move(subject + ".elsewhere")
-	if _, err := recall(); !errors.Is(err, broker.ErrNameMissing) || postrider.ScopeOf(err) != postrider.ScopeName {
+	if _, err := recall(); errors.Is(err, broker.ErrCannotRecall) || postrider.ScopeOf(err) != postrider.ScopeName {
 		t.Errorf("without a stream: %v", err)
 	}
 	move(subject)
 	if stored, err := recall(); err != nil || stored != 1 {
 		t.Errorf("with the stream again: %d messages, %v", stored, err)
+	}
+}
+
+// TestRecallOfDeleted: a stream of which messages were deleted can be recalled only if those are
+// older than what is asked for.
+func TestRecallOfDeleted(t *testing.T) {
+	t.Parallel()
+	server := need.Env(t, "POSTRIDER_TEST_NATS", "nats")
+	p := publisher(t, nats.Config{URL: server})
+	t.Cleanup(func() { _ = p.Close() })
+	js := admin(t, server)
+	for deleted := range uint64(6) { // 0 is none
+		subject := addStream(t, server, func(*jetstream.StreamConfig) {})
+		send := func(count int) {
+			for n := range count {
+				if errs := p.Publish(t.Context(), []postrider.Message{event(subject, "k", n)}); errs != nil {
+					t.Fatal(errors.Join(errs...))
+				}
+			}
+		}
+		send(3)
+		time.Sleep(300 * time.Millisecond) // the stream's time has to differ from that of what follows
+		later := time.Now()
+		send(2)
+		name, err := js.StreamNameBySubject(t.Context(), subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := js.Stream(t.Context(), name)
+		if err == nil && deleted > 0 {
+			err = s.DeleteMsg(t.Context(), deleted)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		const skew = time.Minute // a recall goes further back by this
+		for _, one := range []struct {
+			since time.Time
+			from  uint64 // a deleted message from this number on may be too young
+		}{
+			{later, 1},
+			{later.Add(skew), 3}, // as nothing is left that dates the third
+			{later.Add(time.Hour), 6},
+		} {
+			ctx := broker.WithSender(t.Context(), broker.Sender{Name: "shop", Term: 1})
+			err := errors.Join(p.Recall(ctx, []string{subject}, one.since, func(string) {})...)
+			if want := deleted >= one.from; errors.Is(err, broker.ErrCannotRecall) != want || !want && err != nil {
+				t.Errorf("message %d of 5 deleted, recalled from %d: %v", deleted, one.from, err)
+			}
+		}
 	}
 }

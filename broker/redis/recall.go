@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/broker"
 	"github.com/postrider/postrider/broker/internal/stock"
 	"github.com/postrider/postrider/broker/redis/internal/server"
@@ -30,6 +32,9 @@ func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time,
 		err := p.recalls.Recall(ctx, stream, since, found, func(ctx context.Context, since time.Time, found func(id string)) error {
 			return p.stored(ctx, stream, since, found)
 		})
+		if server.HasCode(err, "NOPERM") { // to wait would be for ever
+			return broker.CannotRecall("redis: the user needs the permission for TIME, and for XRANGE and XINFO STREAM of %s: %w", stream, err)
+		}
 		if server.IsReply(err) {
 			return server.Classify(err)
 		}
@@ -40,7 +45,11 @@ func (p *Publisher) Recall(ctx context.Context, names []string, since time.Time,
 // stored reports the entries that a stream has stored since a time.
 func (p *Publisher) stored(ctx context.Context, stream string, since time.Time, found func(id string)) error {
 	client := p.routes.client
-	now, err := client.Time(ctx).Result()
+	node, err := p.routes.primary(ctx, stream) // whose clock the entries have
+	if err != nil {
+		return postrider.Unavailable(fmt.Errorf("redis: asking the cluster: %w", err))
+	}
+	now, err := node.Time(ctx).Result()
 	if err != nil {
 		return err
 	}

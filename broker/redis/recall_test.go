@@ -100,6 +100,29 @@ func TestSenderWithoutPermission(t *testing.T) {
 	}
 }
 
+// TestRecallWithoutCommand checks that a user who lacks a command by which a stream is read can
+// publish, and that nothing waits for ever for what it would report.
+func TestRecallWithoutCommand(t *testing.T) {
+	t.Parallel()
+	c := connect(t)
+	for _, command := range []string{"time", "xrange", "xinfo"} {
+		name, user, password := stream(t, c), "user"+rand.Text(), rand.Text()
+		if err := c.Do(t.Context(), "acl", "setuser", user, "on", ">"+password, "~*", "+@all", "-"+command).Err(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Do(context.WithoutCancel(t.Context()), "acl", "deluser", user) })
+		p := open(t, redis.Config{URL: strings.Replace(need.Env(t, "POSTRIDER_TEST_REDIS", "redis"), "//", "//"+user+":"+password+"@", 1)})
+		if err := errors.Join(p.Publish(shopSender(t.Context(), 1), messagesFor(name, 3))...); err != nil {
+			t.Fatal(err)
+		}
+		err := errors.Join(p.Recall(shopSender(t.Context(), 2), []string{name}, time.Now(), func(string) {})...)
+		if !errors.Is(err, broker.ErrCannotRecall) || !strings.Contains(err.Error(), "permission") {
+			t.Errorf("without %s: got %v, want ErrCannotRecall and the permission", command, err)
+		}
+		removeFences(t, c, name)
+	}
+}
+
 // TestFenceKeys checks that a fence has a name of its own for each sender and stream, is in the
 // stream's slot, and expires.
 func TestFenceKeys(t *testing.T) {

@@ -41,9 +41,8 @@ type name struct {
 	open    map[postrider.ID]bool // own messages without an answer
 	failing time.Time             // when it was first asked without an answer; zero if it was not
 
-	missing bool  // at the last question; messages to it are deferred, with the time since when they may have arrived
-	asking  bool  // an answer is on its way
-	later   *name // what was recorded since it was asked: the answer does not cover it; nil if nothing was
+	asking bool  // an answer is on its way
+	later  *name // what was recorded since it was asked: the answer does not cover it; nil if nothing was
 }
 
 // New returns the book of an owner of a shard. Its number must be higher than that of former owners.
@@ -132,9 +131,6 @@ func (b *Book) Answer(text string, err error, now time.Time) (wait, note error) 
 	case err == broker.ErrCannotRecall: //nolint:errorlint // without a reason it never can, which is no news
 	case errors.Is(err, broker.ErrCannotRecall):
 		note = err
-	case errors.Is(err, broker.ErrNameMissing) && len(b.names) <= mostNames:
-		n.missing = true
-		return err, nil
 	case errors.Is(err, broker.ErrFenced):
 		b.Fenced(b.term)
 		return err, nil
@@ -250,10 +246,10 @@ func (b *Book) Close() {
 	maps.DeleteFunc(b.names, func(_ string, n *name) bool { return n.since.IsZero() })
 }
 
-// Waits reports whether a name that exists has yet to be asked.
+// Waits reports whether a name has yet to be asked.
 func (b *Book) Waits() bool {
 	for _, n := range b.names {
-		if !n.since.IsZero() && !n.missing {
+		if !n.since.IsZero() {
 			return true
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -138,42 +137,6 @@ func TestUnanswered(t *testing.T) {
 		wait, note := b.Answer("a", c.err, start.Add(c.after))
 		if (wait != nil) != c.waits || (note != nil) != c.note || b.Waits() != c.waits {
 			t.Errorf("%s: waits %v, note %v", c.what, wait, note)
-		}
-	}
-}
-
-// TestNameMissing: a name that does not exist is asked about until it does, and does not keep the
-// doubts about others open.
-func TestNameMissing(t *testing.T) {
-	missing := postrider.NameUnavailable(broker.ErrNameMissing)
-	b := doubt.New(1, start)
-	id := postrider.NewID()
-	b.Record("a", id, start)
-	for minutes := range 5 {
-		ask(t, b, []string{"a"}, []string{"a"}, start)
-		if wait, note := b.Answer("a", missing, start.Add(time.Duration(minutes)*time.Minute)); wait == nil || note != nil {
-			t.Fatalf("after %d minutes: waits %v, note %v", minutes, wait, note)
-		}
-		if since := b.Unsure("a", id); !since.Equal(start) {
-			t.Fatalf("after %d minutes: unsure since %v", minutes, since)
-		}
-	}
-	if b.Waits() {
-		t.Error("the doubts do not end")
-	}
-	b.Close()
-	ask(t, b, []string{"a"}, []string{"a"}, start)
-	answer(t, b, "a", id)
-	if !b.Has(id) || !b.Idle() {
-		t.Error("the message had arrived before the name was missing")
-	}
-	for n := range 3000 {
-		text := strconv.Itoa(n)
-		b.Record(text, id, start)
-		b.Question([]string{text})
-		_, note := b.Answer(text, missing, start)
-		if wait, again := b.Answer(text, missing, start.Add(time.Hour)); n == 2999 && wait != nil && note == nil && again == nil {
-			t.Error("names that are missing are kept without a limit")
 		}
 	}
 }

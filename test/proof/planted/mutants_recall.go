@@ -114,8 +114,8 @@ var recallMutants = []Bug{
 		Plant: []Change{
 			{
 				"broker/nats/recall.go",
-				"if state.FirstSeq > 1 && ",
-				"if state.FirstSeq > 1<<40 && ",
+				"case state.FirstSeq > 1 && ",
+				"case state.FirstSeq > 1<<40 && ",
 			},
 		},
 	},
@@ -166,8 +166,21 @@ var recallMutants = []Bug{
 		Plant: []Change{
 			{
 				"relay/recall.go",
-				"case postrider.ClassOf(err) == postrider.ClassUnknown:",
-				"case false:",
+				"case postrider.ClassOf(err) == postrider.ClassUnknown && ",
+				"case false && ",
+			},
+		},
+	},
+	{
+		ID:    "M116",
+		Name:  "relay: a replay counts as its message",
+		Does:  "While a new owner asks what has arrived, replays are not sent, and count as delivered.",
+		Tests: []Test{{"relay", "^TestRecallOfReplays$"}},
+		Plant: []Change{
+			{
+				"relay/recall.go",
+				"case m.Repetition != \"\" || !r.book.Has(m.ID):",
+				"case !r.book.Has(m.ID):",
 			},
 		},
 	},
@@ -387,34 +400,8 @@ var recallMutants = []Bug{
 		Plant: []Change{
 			{
 				"broker/nats/recall.go",
-				"return postrider.NameUnavailable(fmt.Errorf(\"%w: no stream has the subject\", broker.ErrNameMissing))",
+				"return postrider.NameUnavailable(errNoStream)",
 				"return nil",
-			},
-		},
-	},
-	{
-		ID:    "M110",
-		Name:  "relay: gives up asking about a name that is missing",
-		Does:  "A name that is missing for more than a minute gets its last messages twice when it is back.",
-		Tests: []Test{{"relay/internal/doubt", "^TestNameMissing$"}},
-		Plant: []Change{
-			{
-				"relay/internal/doubt/book.go",
-				"case errors.Is(err, broker.ErrNameMissing) && len(b.names) <= mostNames:",
-				"case errors.Is(err, broker.ErrNameMissing) && n.failing.IsZero() && b.term < 0:",
-			},
-		},
-	},
-	{
-		ID:    "M111",
-		Name:  "relay: name that is missing keeps the doubts about others open",
-		Does:  "Each next owner reads more of the log and of the destination, without end.",
-		Tests: []Test{{"relay/internal/doubt", "^TestNameMissing$"}},
-		Plant: []Change{
-			{
-				"relay/internal/doubt/book.go",
-				"if !n.since.IsZero() && !n.missing {",
-				"if !n.since.IsZero() {",
 			},
 		},
 	},

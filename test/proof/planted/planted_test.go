@@ -14,8 +14,8 @@ const root = "../../.."
 // that the result compiles.
 func TestBugsFit(t *testing.T) {
 	bugs, mutants := planted.All(), planted.Mutants()
-	if len(bugs) != 20 || len(mutants) != 115 {
-		t.Errorf("there are %d bugs and %d mutants, want 20 and 115", len(bugs), len(mutants))
+	if len(bugs) != 20 || len(mutants) != 114 {
+		t.Errorf("there are %d bugs and %d mutants, want 20 and 114", len(bugs), len(mutants))
 	}
 	for _, b := range append(bugs, mutants...) {
 		t.Run(b.ID, func(t *testing.T) {
