@@ -3,7 +3,7 @@ package planted
 // recallMutants change how publishers fence former owners, and find out what has arrived.
 var recallMutants = []Bug{
 	{
-		ID:    "M75",
+		ID:    "M117",
 		Name:  "redis: fence is not watched",
 		Does:  "What a former owner still has under way is stored: messages come twice.",
 		Tests: []Test{{"broker/redis", "^TestSuite$/^FencedSender$"}},

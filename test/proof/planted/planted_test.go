@@ -17,8 +17,13 @@ func TestBugsFit(t *testing.T) {
 	if len(bugs) != 20 || len(mutants) != 114 {
 		t.Errorf("there are %d bugs and %d mutants, want 20 and 114", len(bugs), len(mutants))
 	}
+	known := map[string]bool{}
 	for _, b := range append(bugs, mutants...) {
 		t.Run(b.ID, func(t *testing.T) {
+			if known[b.ID] {
+				t.Error("another one has this ID, so that this one cannot be chosen")
+			}
+			known[b.ID] = true
 			if len(b.Hunt.To) == 0 && len(b.Tests) == 0 {
 				t.Error("nothing looks for it")
 			}
