@@ -258,7 +258,7 @@ var recallMutants = []Bug{
 			{
 				"relay/recall.go",
 				"		case !r.former.IsZero():\n			r.know(m.ID)",
-				"		case r.former.After(now):\n			r.know(m.ID)",
+				"		case r.former.After(time.Now()):\n			r.know(m.ID)",
 			},
 		},
 	},
