@@ -87,8 +87,7 @@ func (r *Router) sort(w *ways, b *batch, msgs []postrider.Message, i int, copyin
 
 // decide returns the index of the destination; negative if the message is dropped or filtered out.
 func (r *Router) decide(w *ways, m *postrider.Message) (Decision, int, error) {
-	if r.only != nil && !r.only.passes(m) {
-		r.passed.Add(1)
+	if r.filtersOut(m) {
 		return Decision{}, -1, nil
 	}
 	d, err := w.table.Resolve(m)
@@ -103,6 +102,15 @@ func (r *Router) decide(w *ways, m *postrider.Message) (Decision, int, error) {
 		return d, -1, nil
 	}
 	return d, w.byRule[d.Rule], nil
+}
+
+// filtersOut reports whether the filter excludes a message, and counts it then.
+func (r *Router) filtersOut(m *postrider.Message) bool {
+	if r.only == nil || r.only.passes(m) {
+		return false
+	}
+	r.passed.Add(1)
+	return true
 }
 
 // send publishes every group, the last one on the caller's goroutine.

@@ -98,8 +98,7 @@ func (r *Router) NameOf(m *postrider.Message) string {
 
 // Sends reports whether neither the filter excludes m nor a rule drops it.
 func (r *Router) Sends(m *postrider.Message) bool {
-	if r.only != nil && !r.only.passes(m) {
-		r.passed.Add(1)
+	if r.filtersOut(m) {
 		return false
 	}
 	w := r.ways.Load()
