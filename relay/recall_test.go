@@ -102,9 +102,8 @@ func (s *scene) write(count, names int) {
 	}
 }
 
-// crash lets a relay send some messages of each shard and die. The others are in flight still: what
-// it returns sends them.
-func (s *scene) crash(each int) (late func() []error) {
+// dying opens the feed as a relay that is going to die, and takes its shards.
+func (s *scene) dying() (feeds.Feed, feeds.Share) {
 	s.t.Helper()
 	f, err := s.store.Open(s.t.Context(), "default", feeds.Member{Name: "dead", Lease: sceneLease})
 	if err != nil {
@@ -114,6 +113,21 @@ func (s *scene) crash(each int) (late func() []error) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	return f, share
+}
+
+// as returns a context in which the owner of a shard publishes.
+func (s *scene) as(share feeds.Share, shard int) context.Context {
+	return broker.WithSender(s.t.Context(), broker.Sender{
+		Name: fmt.Sprintf("%s/default/%d", share.ID, shard), Term: share.Terms[shard] << 20,
+	})
+}
+
+// crash lets a relay send some messages of each shard and die. The others are in flight still: what
+// it returns sends them.
+func (s *scene) crash(each int) (late func() []error) {
+	s.t.Helper()
+	f, share := s.dying()
 	var rest []func() []error
 	for _, shard := range share.Shards {
 		if _, err := f.Settle(s.t.Context(), []feeds.Mark{{Shard: shard, Sent: time.Now()}}); err != nil {
@@ -123,9 +137,7 @@ func (s *scene) crash(each int) (late func() []error) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		ctx := broker.WithSender(s.t.Context(), broker.Sender{
-			Name: fmt.Sprintf("%s/default/%d", share.ID, shard), Term: share.Terms[shard] << 20,
-		})
+		ctx := s.as(share, shard)
 		for _, b := range batches {
 			if err := errors.Join(s.to.Publish(ctx, b.Messages[:each])...); err != nil {
 				s.t.Fatal(err)
@@ -362,14 +374,7 @@ func TestRecallOfDeferred(t *testing.T) {
 // dieRetrying lets a relay defer all messages, send them, and die.
 func (s *scene) dieRetrying() {
 	s.t.Helper()
-	f, err := s.store.Open(s.t.Context(), "default", feeds.Member{Name: "dead", Lease: sceneLease})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	share, err := f.Balance(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	f, share := s.dying()
 	for _, shard := range share.Shards {
 		batches, err := f.Read(s.t.Context(), []feeds.Demand{{Shard: shard, Limit: s.count}})
 		if err != nil {
@@ -386,9 +391,7 @@ func (s *scene) dieRetrying() {
 			if _, err := f.Settle(s.t.Context(), []feeds.Mark{{Shard: shard, Batch: &b, Done: len(b.Messages), Sent: time.Now()}}); err != nil {
 				s.t.Fatal(err)
 			}
-			ctx := broker.WithSender(s.t.Context(), broker.Sender{
-				Name: fmt.Sprintf("%s/default/%d", share.ID, shard), Term: share.Terms[shard] << 20,
-			})
+			ctx := s.as(share, shard)
 			if err := errors.Join(s.to.Publish(ctx, b.Messages)...); err != nil {
 				s.t.Fatal(err)
 			}
@@ -426,7 +429,7 @@ func (f replayingFeed) Due(ctx context.Context, want feeds.DueRequest) (feeds.Du
 }
 
 // TestRecallOfReplays: a replay is sent although its message has arrived, also while a new owner has
-// doubts about the former one, and if the answer to the replay is lost.
+// doubts about the former one.
 func TestRecallOfReplays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, 30, 3)

@@ -34,6 +34,17 @@ func ready(now time.Time) *Machine {
 	return m
 }
 
+// aboutToDefer returns a machine that wants to defer both messages of a batch.
+func aboutToDefer(now time.Time) (*Machine, *feeds.Batch) {
+	m := ready(now)
+	b := &feeds.Batch{Messages: []postrider.Message{{ID: postrider.NewID()}, {ID: postrider.NewID()}}}
+	m.window.add(b, Size(b))
+	for pos := range b.Messages {
+		m.want(pos, 0, feeds.Deferral{Status: feeds.StatusRetry})
+	}
+	return m, b
+}
+
 // TestSentDeferred: an attempt at a deferred message counts as sent until the store knows its outcome,
 // and no longer.
 func TestSentDeferred(t *testing.T) {
@@ -109,13 +120,8 @@ func TestUnsureIsKept(t *testing.T) {
 // been sent, it is not deferred again.
 func TestSentIsNotDeferred(t *testing.T) {
 	now := time.Now()
-	m := ready(now)
-	msgs := []postrider.Message{{ID: postrider.NewID()}, {ID: postrider.NewID()}}
-	b := &feeds.Batch{Messages: msgs}
-	m.window.add(b, Size(b))
-	for pos := range msgs {
-		m.want(pos, 0, feeds.Deferral{Status: feeds.StatusRetry})
-	}
+	m, b := aboutToDefer(now)
+	msgs := b.Messages
 	if a := m.Next(now); len(a.Defer) != 2 {
 		t.Fatalf("defers %+v", a.Defer)
 	}
@@ -142,13 +148,8 @@ func TestSentIsNotDeferred(t *testing.T) {
 // failure is over, and not before.
 func TestDiscardedWhileRefused(t *testing.T) {
 	now := time.Now()
-	m := ready(now)
-	msgs := []postrider.Message{{ID: postrider.NewID()}, {ID: postrider.NewID()}}
-	b := &feeds.Batch{Messages: msgs}
-	m.window.add(b, Size(b))
-	for pos := range msgs {
-		m.want(pos, 0, feeds.Deferral{Status: feeds.StatusRetry})
-	}
+	m, b := aboutToDefer(now)
+	msgs := b.Messages
 	over := func() bool {
 		return slices.ContainsFunc(m.news.told, func(told Told) bool { return told.Event == CanDefer })
 	}
